@@ -1,5 +1,5 @@
-"""Expectations and measures over the rows that a tick has changed.
+"""Expectations and measures over a tick's changed rows.
 
-Entry points: `check.check` (plan, rows, outcomes) and, beside it, `measure.measure`. Three evaluators give the same
-results: Arrow, SQL and Great Expectations.
+Entry points: `check.check` (plan, rows, outcomes) and `measure.measure`, which runs beside it. Three evaluators return
+the same results: Arrow, SQL and Great Expectations.
 """

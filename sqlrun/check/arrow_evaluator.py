@@ -1,8 +1,8 @@
-"""Expectations counted on Arrow columns, for those types and arguments of which Great Expectations says the same. Pure.
+"""Evaluation on Arrow columns, for types and arguments where Great Expectations would return the same result. Pure.
 
-The columns are those that Great Expectations would be given (`check_columns`): ranks, codes and signs of the values.
-What is left to do, to compare a rank with a bound and to count, is done here without pandas. Where anything is in doubt
-there is no count, and Great Expectations is asked.
+The columns are the ones for Great Expectations (`check_columns`): ranks, codes and signs of the values.
+Comparing a rank with a bound and counting is done here without pandas. In any doubt there is no count, and Great
+Expectations decides.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _BOUNDS = ("min_value", "max_value", "strict_min", "strict_max")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows are unexpected, of how many that `mostly` is a share of, and where the first of them stand."""
+    """Numbers of unexpected rows and of rows that `mostly` is a share of; positions of the first unexpected ones."""
 
     looked_at: int
     unexpected: int
     places: tuple[int, ...]
 
     def passes(self, mostly: Value) -> bool:
-        """Judge the count as Great Expectations does; of no rows everything is true."""
+        """Return whether the count passes, as in Great Expectations: zero rows always pass."""
         if not self.unexpected or not self.looked_at:
             return True
         return (self.looked_at - self.unexpected) / self.looked_at >= number(mostly, 1.0)
 
 
 def count(kind: str, prepared: Prepared, most: int) -> Count | None:
-    """Count the unexpected rows of one expectation, with the places of the first ones, at most so many.
+    """Count the unexpected rows of one expectation, with the positions of the first ones, at most `most`.
 
-    None where it isn't known here what Great Expectations would say. Raises: whatever Arrow raises.
+    None if Great Expectations' result can't be predicted. Raises: any error of Arrow.
     """
     rule = _RULES.get(kind)
     if rule is None:
@@ -68,9 +68,9 @@ def count(kind: str, prepared: Prepared, most: int) -> Count | None:
 
 
 def none_unexpected(kind: str, kwargs: Kwargs, table: pa.Table) -> bool:
-    """Return whether no row is unexpected, without an image of each value: no NULL, or both ends in the range.
+    """Return whether no row is unexpected, by a shortcut: the column has no NULL, or both its ends are in the range.
 
-    False where that isn't known: then all values are looked at, and what is wrong is told.
+    False if this is unknown: then all values are evaluated, and faults are reported.
     """
     import pyarrow as pa
 
@@ -89,7 +89,7 @@ def none_unexpected(kind: str, kwargs: Kwargs, table: pa.Table) -> bool:
 
 
 def _plain(kwargs: Kwargs, takes: tuple[str, ...]) -> bool:
-    """Return whether all arguments are known, of the type that Great Expectations can't read in another way."""
+    """Return whether all arguments are known, of types that Great Expectations reads in one way only."""
     mostly = kwargs.get("mostly", 1.0)
     if isinstance(mostly, bool) or not isinstance(mostly, (int, float)) or not 0 <= mostly <= 1:
         return False
@@ -99,7 +99,7 @@ def _plain(kwargs: Kwargs, takes: tuple[str, ...]) -> bool:
 
 
 # ---------------------------------------------------------------------------------------- rules
-# Each gives true for an unexpected row, false for a good one, NULL for one that isn't looked at; or None: not sure.
+# Each returns true for an unexpected row, false for a good one, NULL for an ignored one; or None: unknown.
 
 _Columns = Mapping[str, "pa.Array"]
 
@@ -128,7 +128,7 @@ def _lengths(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _beyond(column: pa.Array, kwargs: Kwargs) -> pa.Array | None:
-    """Mark what lies outside of whole-numbered bounds."""
+    """Mark the values outside integer bounds."""
     import pyarrow.compute as pc
 
     low, high = cast("int | None", kwargs.get("min_value")), cast("int | None", kwargs.get("max_value"))
@@ -144,7 +144,7 @@ def _beyond(column: pa.Array, kwargs: Kwargs) -> pa.Array | None:
 
 
 def _not_in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
-    """Mark the values that a set doesn't have."""
+    """Mark the values that are not in a set."""
     import pyarrow.compute as pc
 
     found = _in_set(kwargs, columns)
@@ -152,24 +152,24 @@ def _not_in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
-    """Mark the values that a set has; only of types whose values are equal in one way alone."""
+    """Mark the values that are in a set; only for types with a single notion of equality."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column, given = _one(kwargs, columns), kwargs.get("value_set")
+    column, value_set = _one(kwargs, columns), kwargs.get("value_set")
     family = family_of(column.type)
-    if family not in _EXACT or not isinstance(given, (list, tuple)) or not given:
+    if family not in _EXACT or not isinstance(value_set, (list, tuple)) or not value_set:
         return None
-    if not all(type(value) is _EXACT[family] for value in given):
+    if not all(type(value) is _EXACT[family] for value in value_set):
         return None
     if family == "integer":
-        if pa.types.is_unsigned_integer(column.type) or not all(abs(cast(int, value)) < 2**63 for value in given):
+        if pa.types.is_unsigned_integer(column.type) or not all(abs(cast(int, value)) < 2**63 for value in value_set):
             return None
         column = column.cast(pa.int64())
     if family in ("date", "decimal"):
-        equal = [pc.equal(column, scalar(cast(Any, value))) for value in given]
+        equal = [pc.equal(column, scalar(cast(Any, value))) for value in value_set]
         return functools.reduce(pc.or_, equal)
-    return pc.if_else(column.is_valid(), pc.is_in(column, array(cast(Any, given)).cast(column.type)), _null_truth())
+    return pc.if_else(column.is_valid(), pc.is_in(column, array(cast(Any, value_set)).cast(column.type)), _null_truth())
 
 
 _EXACT: Mapping[str, type] = {"text": str, "integer": int, "decimal": Decimal, "boolean": bool, "date": date}
@@ -183,7 +183,7 @@ def _unmatched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _matched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
-    """Mark the texts in which Python's `re` finds an expression; Arrow's own expressions mean other things."""
+    """Mark the texts in which Python's `re` finds an expression; Arrow's syntax has other meanings."""
 
     column, pattern = _one(kwargs, columns), kwargs.get("regex")
     if family_of(column.type) != "text" or not isinstance(pattern, str):
@@ -206,7 +206,7 @@ def _not_greater(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _pair(kwargs: Kwargs, columns: _Columns, compare: str) -> pa.Array | None:
-    """Mark pairs of which a comparison isn't true; one with a missing value isn't, unless it is ignored."""
+    """Mark pairs that don't satisfy a comparison; a pair with a missing value doesn't, unless it is ignored."""
     import pyarrow.compute as pc
 
     first, second = (columns[str(kwargs[name])] for name in ("column_A", "column_B"))
@@ -224,7 +224,7 @@ def _pair(kwargs: Kwargs, columns: _Columns, compare: str) -> pa.Array | None:
 
 
 def _repeated(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
-    """Find that no key stands twice; which do, where some do, is Great Expectations' to say."""
+    """Return no unexpected rows if no key repeats; else None, and Great Expectations finds the repeated keys."""
     column = _one(kwargs, columns)
     return _none(len(column)) if _all_differ([column.drop_null()]) else None
 
@@ -249,7 +249,7 @@ def _repeated_together(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _all_differ(codes: Sequence[pa.Array]) -> bool:
-    """Return whether all rows of some columns of codes differ; NULL is a code of its own."""
+    """Return whether all rows of some columns of codes differ; NULL has its own code."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -301,5 +301,5 @@ _RULES: Mapping[str, _Rule] = {
     "expect_column_pair_values_to_be_equal": _Rule(_unequal, ("ignore_row_if",)),
     "expect_column_pair_values_a_to_be_greater_than_b": _Rule(_not_greater, ("ignore_row_if", "or_equal")),
 }
-# Those that are counted here, with plain arguments.
+# Expectations that are counted here, with plain arguments.
 KINDS = frozenset(_RULES)

@@ -15,12 +15,12 @@ from sqlrun.project import Expectation
 
 
 def expectations_of(workspace: Workspace, model: Compiled) -> tuple[Expectation, ...]:
-    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    """Return the expectations of a model: its contract's keys and nulls, then its suite."""
     return of_model(model.query.rendered.model, workspace.suites.get(model.name))
 
 
 def check(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
-    """Check what a tick changed of a model; what is measured of it is told by `measure`, beside this."""
+    """Check a tick's changed rows of a model; `measure` evaluates measures in parallel."""
     related = _related(context, model, change)
     if not change.commits:
         return related
@@ -33,7 +33,7 @@ def check(context: TickContext, model: Compiled, change: Change) -> tuple[CheckR
 def _declared(
     context: TickContext, model: Compiled, expectations: tuple[Expectation, ...], change: Change
 ) -> tuple[CheckResult, ...]:
-    """Evaluate expectations on the rows that came or changed, lot by lot."""
+    """Evaluate expectations on the inserted and updated rows, lot by lot."""
     planned = plan(model.query.rendered.model, expectations, held=change.rows is not None)
     found: dict[int, CheckResult] = {}
     for lot in planned.lots:
@@ -55,7 +55,7 @@ def _outcomes(context: TickContext, model: Compiled, lot: Lot, change: Change) -
 
 
 def _related(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
-    """Evaluate relationships, which a table that hasn't changed can break too: the other table may have."""
+    """Evaluate relationships; a change of the other table can break them even if this table is unchanged."""
     if not of(model.query.rendered.model):
         return ()
     from sqlrun.check.relationships import in_tick

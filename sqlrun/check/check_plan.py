@@ -1,4 +1,4 @@
-"""A model's checks as values: which expectations go to which evaluator, over which rows, on which terms. Pure."""
+"""Plan of a model's checks: the evaluator and the rows for each expectation. Pure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from sqlrun.events import CheckResult
 
 Key = tuple[str, ...]
-# How a change is looked at that can't be held in one piece. `parts`: part by part, the counts added up. `piece`: in one
-# piece, of the needed columns alone. `schema`: names and types, on the first part. `keys`: by the engine, which counts
-# rows that share a key. `whole`: on tables that are held, the rows that share a key or all.
+# How a change that is too large for memory is evaluated. `parts`: part by part, with the counts added up. `piece`: in
+# one piece, with the needed columns only. `schema`: names and types, on the first part. `keys`: by the engine, which
+# counts rows that share a key. `whole`: on tables in memory, with the rows that share a key or with all rows.
 Way = Literal["parts", "piece", "schema", "keys", "whole"]
-# Expectations by their places among all of a model.
+# Expectations by their index among all expectations of a model.
 Placed = Mapping[int, Expectation]
-# Types of which DuckDB's and Spark's GROUP BY find the same values equal as the checks do.
+# Types for which GROUP BY of DuckDB and Spark has the same equality as the checks.
 _COUNTABLE = ("integer", "decimal", "text", "boolean", "date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for all checks of a run.
+    """Settings for all checks of a run.
 
     `as_of` is the only clock. A check that takes longer than `check_timeout` seconds is an error. `evaluator`: `auto`
-    leaves to Arrow what it counts as Great Expectations does; `great_expectations` asks about all checks.
+    uses Arrow where it returns the same as Great Expectations; `great_expectations` evaluates all checks by it.
     """
 
     as_of: datetime
@@ -45,10 +45,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are held.
+    """Rows in memory.
 
-    `changed` are as they are now. `keyed`: the table's rows that share a key with them (None: `changed` are enough).
-    `whole` gives the whole table; it is called once at most, and only where a check needs it.
+    `changed`: their post-state. `keyed`: the table's rows that share a key with them (None: `changed` suffice).
+    `whole` returns the whole table; it is called at most once, and only if a check needs it.
     """
 
     changed: pa.Table
@@ -58,10 +58,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class LargeRows:
-    """Rows of a change that is too large to be held, `count` in all.
+    """Rows of a change that is too large for memory, `count` in all.
 
-    `parts` gives them; `keyed` and `whole` give tables. `ask` answers a query over the table `keyed`: the rows that
-    share the key with a changed one.
+    `parts` returns them in parts; `keyed` and `whole` return tables. `ask` runs a query over the table `keyed`: the
+    rows that share the key with a changed one.
     """
 
     count: int
@@ -74,9 +74,9 @@ class LargeRows:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Expectations for which the same rows are read. Rows that share `key` with a changed one may repeat it.
+    """Expectations that read the same rows. Rows that share `key` with a changed row may repeat it.
 
-    `held` are evaluated on rows that are held; `ways` parts those of a change that is too large for that.
+    `held`: evaluated on rows in memory; `ways`: the same expectations for a change that is too large for memory.
     """
 
     key: Key
@@ -85,7 +85,7 @@ class Lot:
 
     @property
     def expectations(self) -> tuple[Expectation, ...]:
-        """List all of them."""
+        """Return all expectations of the lot."""
         return (*self.held.values(), *(one for placed in self.ways.values() for one in placed.values()))
 
 
@@ -97,14 +97,14 @@ class CheckPlan:
     count: int
 
     def in_order(self, found: Mapping[int, CheckResult]) -> tuple[CheckResult, ...]:
-        """List the results as the expectations are declared."""
+        """Return the results in the order of the declared expectations."""
         return tuple(found[place] for place in range(self.count))
 
 
 def plan(model: Model, expectations: tuple[Expectation, ...], *, held: bool) -> CheckPlan:
-    """Plan what of a change's rows is evaluated how; `held`: they can be held.
+    """Plan the evaluation of a change; `held`: its rows fit into memory.
 
-    Relationships also look at another table, and volume at the past: others evaluate these.
+    Relationships, which need another table, and volume, which needs the history, are evaluated elsewhere.
     """
     declared = tuple(one for one in expectations if one.type not in (RELATIONSHIPS, VOLUME))
     by_key: dict[Key, dict[int, Expectation]] = {}
@@ -115,7 +115,7 @@ def plan(model: Model, expectations: tuple[Expectation, ...], *, held: bool) -> 
 
 
 def _key(expectation: Expectation, grain: Key) -> Key:
-    """Name the columns of a check of keys: who may repeat a changed row's key differs with them; else the grain."""
+    """Return the key that decides which rows a check compares: the columns of a check of keys; else the grain."""
     if scope(expectation) != "key":
         return grain
     named = columns_of(expectation, CATALOGUE[expectation.type].columns)
@@ -123,7 +123,7 @@ def _key(expectation: Expectation, grain: Key) -> Key:
 
 
 def ways(model: Model, expectations: Placed) -> dict[Way, dict[int, Expectation]]:
-    """Part expectations by how each is evaluated on a change that is too large to be held."""
+    """Split expectations by how each is evaluated on a change that is too large for memory."""
     found: dict[Way, dict[int, Expectation]] = {}
     for place, expectation in expectations.items():
         found.setdefault(_way(model, expectation), {})[place] = expectation

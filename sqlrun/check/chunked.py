@@ -1,7 +1,7 @@
-"""Checks of a change too large to look at in one piece: part by part, keys by SQL. Shell: the engine, DuckDB.
+"""Checks of a change that is too large for memory: part by part, keys by SQL. Shell: the engine, DuckDB.
 
-What looks at each row by itself is evaluated on one part after the other, as it is in one piece, and the counts are
-added up: the same answer as in one piece, in the memory of one part.
+Checks of single rows run on one part after the other, and the counts are added up: the same result as in one piece,
+in the memory of one part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_ALL = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_nu
 
 @dataclass(slots=True)
 class _Sum:
-    """One check so far: `looked_at` are the rows that `mostly` is a share of."""
+    """Running totals of one check; `looked_at`: number of rows that `mostly` is a share of."""
 
     expectation: Expectation
     evaluated: int = 0
@@ -45,7 +45,7 @@ class _Sum:
 
 
 def run_large(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dict[int, CheckResult]:
-    """Evaluate expectations as `run_checks` does, with the same results, each by its place."""
+    """Evaluate expectations like `run_checks`, with the same results; return each by its index."""
     found = _in_one_pass(model, ways, rows, terms)
     for place, expectation in ways.get("keys", {}).items():
         found[place] = _keys(model, expectation, rows)
@@ -59,7 +59,7 @@ def run_large(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dict[i
 
 
 def _in_one_pass(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dict[int, CheckResult]:
-    """Evaluate what looks at the changed rows alone, reading them once."""
+    """Evaluate the checks that need only the changed rows, reading these once."""
     found: dict[int, CheckResult] = {}
     summed = {place: _Sum(expectation) for place, expectation in ways.get("parts", {}).items()}
     schema, in_one = tuple(ways.get("schema", {}).values()), tuple(ways.get("piece", {}).values())
@@ -82,7 +82,7 @@ def _in_one_pass(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dic
 
 
 def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -> list[str]:
-    """Return the names of the columns that some expectations look at or show; all where a condition may name any."""
+    """Return the columns that some expectations evaluate or show; all columns if a condition may name any."""
     if any(e.kwargs.get("row_condition") is not None for e in expectations):
         return list(part.column_names)
     named = [name for e in expectations for name in columns_of(e, CATALOGUE[e.type].columns)]
@@ -90,13 +90,13 @@ def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -
 
 
 def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, terms: Terms) -> None:
-    """Evaluate on one part what has not erred before; every unexpected row is counted, whatever `mostly` says."""
+    """Evaluate on one part all checks without an earlier error; count every unexpected row, whatever `mostly` is."""
     todo = [total for total in sums if total.error is None]
     strict = tuple(_strict(total.expectation) for total in todo)
     results = run_checks(model, strict, Rows(part), terms)
     for total, result in zip(todo, results, strict=True):
         total.seconds += result.seconds
-        # One part that Great Expectations was asked about is enough to say so.
+        # Report Great Expectations as the evaluator if it evaluated at least one part.
         total.evaluator = max(total.evaluator, result.evaluator)
         if result.status is Outcome.ERROR:
             total.error = result
@@ -109,7 +109,7 @@ def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, terms: Terms) -> No
 
 def _strict(expectation: Expectation) -> Expectation:
     kwargs = {name: value for name, value in expectation.kwargs.items() if name != "mostly"}
-    # As a note: a part's count is enough, nobody has to be asked which word it failed by.
+    # As a note: a part needs only the count, no details about failures.
     return replace(expectation, kwargs=kwargs, severity=INFO, on_fail=WARN)
 
 
@@ -158,9 +158,9 @@ def _keys(model: Model, expectation: Expectation, rows: LargeRows) -> CheckResul
     ((count, bad),) = [tuple(row.values()) for row in rows.ask(f"select count(*) as n, {sums} from keyed").to_pylist()]
     samples: tuple[str, ...] = ()
     if bad:
-        wanted = sampled_columns(model, names)
-        shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in wanted)
+        sampled = sampled_columns(model, names)
+        shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in sampled)
         on = " and ".join(same(f"k.{column}", f"q.{column}", rows.dialect) for column in columns)
         few = rows.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
-        samples = tuple(masked(model, row, "", wanted) for row in arrow_rows.plain(few))
+        samples = tuple(masked(model, row, "", sampled) for row in arrow_rows.plain(few))
     return counted(model, expectation, int(count), int(bad), samples, 0.0)

@@ -1,9 +1,9 @@
-"""Columns as checks compare them: exact images that floats can't blur. Pure.
+"""Columns for comparisons in checks: exact images that floats can't blur. Pure.
 
 Great Expectations turns every numeric bound into a binary float, so that 0.10 is not at least 0.1 in a DECIMAL
-column, and pandas takes NaN for NULL. So a comparison with bounds runs on ranks (0 below, 1 at the lower
-bound, 2 between, 3 at the upper bound, 4 above), a key on codes, a pair on signs: made by Arrow in the
-column's own type, counted and judged by Great Expectations.
+column, and pandas takes NaN for NULL. Therefore a comparison with bounds runs on ranks (0 below, 1 at the lower
+bound, 2 between, 3 at the upper bound, 4 above), a key on codes, a pair on signs. Arrow computes them in the
+column's own type; Great Expectations counts and evaluates them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 Kwargs = dict[str, Value]
 UNITS = "units"  # units2:amount holds whole numbers of hundredths
-FLOAT = "float:"  # forms in which NaN counts as missing, as pandas' own statistics have it
+FLOAT = "float:"  # forms in which NaN counts as missing, as in pandas' own statistics
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prepared:
-    """Arguments for Great Expectations and the columns that they name. Values of a column share its form's name."""
+    """Arguments for Great Expectations and the columns that they name. A column with values is named by its form."""
 
     kwargs: Mapping[str, Value]
     columns: Mapping[str, pa.Array]
-    scale: int = 0  # an observed value counts in units of 10 ** -scale
+    scale: int = 0  # unit of an observed value: 10 ** -scale
 
 
 def prepare(kind: str, kwargs: Kwargs, table: pa.Table) -> Prepared:
-    """Make the columns that one expectation needs. Raises: KeyError for an absent column, ValueError for a value."""
+    """Return the columns of one expectation. Raises: KeyError for an absent column, ValueError for a value."""
     kwargs = {name: value for name, value in kwargs.items() if name not in ("row_condition", "condition_parser")}
     if CATALOGUE[kind].scope == "schema":
         empty = table.slice(0, 0)
@@ -46,7 +46,7 @@ def prepare(kind: str, kwargs: Kwargs, table: pa.Table) -> Prepared:
 
 
 def column(table: pa.Table, name: Value) -> pa.Array:
-    """Take a column as one array of its value type. Raises: KeyError."""
+    """Return a column as one array of its value type. Raises: KeyError."""
     import pyarrow as pa
 
     if name not in table.column_names:
@@ -61,7 +61,7 @@ def column(table: pa.Table, name: Value) -> pa.Array:
 
 
 def family_of(kind: pa.DataType) -> Family:
-    """Sort an Arrow type by how its values compare."""
+    """Return the family of an Arrow type, which determines how its values compare."""
     from pyarrow import types
 
     tests: tuple[tuple[Callable[[Any], bool], Family], ...] = (
@@ -103,9 +103,9 @@ def _ranks(kwargs: Kwargs, table: pa.Table) -> Prepared:
 
 
 def inside(kwargs: Kwargs, values: pa.ChunkedArray) -> bool:
-    """Return by the least and the greatest value that all lie in a range; False where that can't be said.
+    """Return whether all values are in a range, by their minimum and maximum; False if unknown.
 
-    Raises: ValueError for an end that isn't a value of the column.
+    Raises: ValueError for a bound that isn't a value of the column.
     """
     import pyarrow.compute as pc
 
@@ -126,7 +126,7 @@ def inside(kwargs: Kwargs, values: pa.ChunkedArray) -> bool:
     return True
 
 
-# Of these the order of Arrow's values is that of ranks; floats have NaN, which lies in no range.
+# Types in which Arrow's order is that of ranks; floats aren't, because NaN is in no range.
 _ORDERED = ("integer", "decimal", "text", "date", "timestamp", "timestamp_ntz")
 
 
@@ -138,7 +138,7 @@ def _rank(array: pa.Array, family: Family, low: Value, high: Value) -> pa.Array:
         array = array.cast(pa.float64())
     rank = pc.if_else(array.is_valid(), scalar(2.0), _missing())
     if family == "float":
-        # NaN lies in no range.
+        # NaN is in no range.
         rank = pc.if_else(pc.is_nan(array), scalar(4.0 if low is None else 0.0), rank)
     if high is not None:
         end = _scalar(high, family)
@@ -253,7 +253,7 @@ def _extreme(kwargs: Kwargs, table: pa.Table) -> Prepared:
     if family == "float":
         return _statistic(kwargs, table)
     if array.null_count < len(array):
-        # pandas can't compare None; one more of the least value moves neither extreme.
+        # pandas can't compare None; another copy of the minimum changes neither extreme.
         array = pc.fill_null(array, pc.min(array))
     if family in ("decimal", "integer"):
         return _scaled(kwargs, array)
@@ -268,7 +268,7 @@ def _sum(kwargs: Kwargs, table: pa.Table) -> Prepared:
 
 
 def _scaled(kwargs: Kwargs, array: pa.Array) -> Prepared:
-    """Count in whole units of the smallest digit: sums of integers are exact, and so are bounds below 2 ** 53."""
+    """Return the column in units of the smallest digit: sums of integers are exact, and so are bounds below 2 ** 53."""
     scale = array.type.scale if family_of(array.type) == "decimal" else 0
     name = f"{UNITS}{scale}:{'' if array.null_count else 'full:'}{kwargs['column']}"
     return Prepared({**_in_units(kwargs, scale), "column": name}, {name: array}, scale)
@@ -283,7 +283,7 @@ def _in_units(kwargs: Kwargs, scale: int) -> Kwargs:
 
 
 def _sum_of_columns(kwargs: Kwargs, table: pa.Table) -> Prepared:
-    """Add whole units, as floats because pandas can't add None: exact below 2 ** 53."""
+    """Add integer units, as floats because pandas can't add None: exact below 2 ** 53."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

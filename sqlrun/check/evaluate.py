@@ -1,4 +1,4 @@
-"""Checks run on a tick's rows. Shell: Arrow, Great Expectations, DuckDB for custom SQL."""
+"""Evaluation of checks on a tick's rows. Shell: Arrow, Great Expectations, DuckDB for custom SQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HIDDEN = "the check raised an error; its text is hidden, a column is tagged pii
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """One evaluation before severity is looked at; success None is an error."""
+    """One evaluation, before its severity applies; success None is an error."""
 
     success: bool | None
     evaluated: int = 0
@@ -52,7 +52,7 @@ def run_checks(
     rows: Rows,
     terms: Terms,
 ) -> tuple[CheckResult, ...]:
-    """Evaluate expectations on the rows that each has to see; one result for each, in their order."""
+    """Evaluate expectations on the rows that each of them needs; return one result for each, in their order."""
     get_whole = functools.cache(rows.whole) if rows.whole else None
     evaluations: dict[int, _Evaluation] = {}
     for (rows_of, condition), lot in _lots(expectations, rows.keyed is not None, evaluations).items():
@@ -62,7 +62,7 @@ def run_checks(
             if table is not None and condition is not None:
                 table = kept(table, condition, terms.as_of, terms.check_timeout)
         except ValueError as error:
-            evaluations |= dict.fromkeys(lot, _Evaluation(None, message=f"row_condition: {_shown(model, error)}"))
+            evaluations |= dict.fromkeys(lot, _Evaluation(None, message=f"row_condition: {_error_text(model, error)}"))
             continue
         evaluations |= _lot(model, lot, table, rows_of, terms)
     if set(evaluations) != set(range(len(expectations))):
@@ -73,7 +73,7 @@ def run_checks(
 def _lots(
     expectations: Sequence[Expectation], has_keyed: bool, evaluations: dict[int, _Evaluation]
 ) -> dict[tuple[str, str | None], dict[int, Expectation]]:
-    """Group expectations by the rows that they see; those of which that can't be said are errors at once."""
+    """Group expectations by the rows that they need; those without a known scope are errors at once."""
     lots: dict[tuple[str, str | None], dict[int, Expectation]] = {}
     for index, expectation in enumerate(expectations):
         try:
@@ -81,7 +81,7 @@ def _lots(
         except (KeyError, ValueError) as error:
             evaluations[index] = _Evaluation(None, message=f"{expectation.type}: {message_of(error)}")
             continue
-        # Each run of Great Expectations has a price of its own: where the rows are the same, one is enough.
+        # Each run of Great Expectations has a fixed cost: run it once for the same rows.
         sees = "row" if sees == "key" and not has_keyed else sees
         condition = expectation.kwargs.get("row_condition")
         key = (sees, None if condition is None else str(condition))
@@ -96,7 +96,7 @@ def _lot(
     rows_of: str,
     terms: Terms,
 ) -> dict[int, _Evaluation]:
-    """Evaluate the expectations that look at the same rows."""
+    """Evaluate the expectations that need the same rows."""
     if table is None:
         return dict.fromkeys(lot, _Evaluation(None, message="not evaluated: the whole table wasn't given"))
     if rows_of in ("row", "key") and table.num_rows == 0:
@@ -128,7 +128,7 @@ def _custom(model: Model, expectation: Expectation, table: pa.Table, terms: Term
     try:
         count, few = unexpected(table, query, terms.as_of, SAMPLES, terms.check_timeout)
     except ValueError as error:
-        return _Evaluation(None, table.num_rows, message=_shown(model, error))
+        return _Evaluation(None, table.num_rows, message=_error_text(model, error))
     samples = tuple(masked(model, row, query) for row in few)
     took = time.perf_counter() - started
     return _Evaluation(count == 0, table.num_rows, count, samples, _rows(count, table), took, evaluator="duckdb")
@@ -139,31 +139,31 @@ def _rows(count: int, table: pa.Table) -> str:
 
 
 def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Terms) -> dict[int, _Evaluation]:
-    """Count what can be counted on the columns as they are; ask Great Expectations about all else and what failed."""
+    """Count on the columns directly where possible; use Great Expectations for all other checks and for failures."""
     if not asked:
         return {}
     started = time.perf_counter()
     counted = _counted(model, asked, table, terms.check_timeout) if terms.evaluator == "auto" else {}
     rest = [item for item in asked if item.number not in counted]
-    told = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
+    results = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
     seconds = (time.perf_counter() - started) / len(asked)
-    found = {item.number: _evaluation(model, item, told[item.number], table) for item in rest}
+    found = {item.number: _evaluation(model, item, results[item.number], table) for item in rest}
     return {key: replace(each, seconds=seconds) for key, each in (counted | found).items()}
 
 
 def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, check_timeout: float) -> dict[int, _Evaluation]:
-    """Evaluate what passes, and notes; which rows break any other rule is for Great Expectations to say."""
+    """Evaluate checks that pass, and notes; Great Expectations finds the rows that break any other rule."""
     evaluations = {}
     for item in asked:
         expectation = item.expectation
         count = partial(arrow_evaluator.count, expectation.type, item.prepared, SAMPLES)
         try:
-            # Python searches a text in one step, but it does not look at all texts in one.
+            # A search in one text can't be interrupted, but a search in many texts can, between two of them.
             found = within(check_timeout, count) if "regex" in item.prepared.kwargs else count()
         except OutOfTimeError as error:
             evaluations[item.number] = _Evaluation(None, table.num_rows, message=message_of(error))
             continue
-        except Exception:  # Arrow's errors are of many classes; what to make of it is for Great Expectations to say
+        except Exception:  # Arrow's errors are of many classes; Great Expectations evaluates the check instead
             continue
         if found is None:
             continue
@@ -183,41 +183,41 @@ def _is_note(expectation: Expectation) -> bool:
 
 def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Sequence[int]) -> tuple[str, ...]:
     names = columns_of(expectation, CATALOGUE[expectation.type].columns)
-    wanted = sampled_columns(model, names)
-    shown = table.select([name for name in wanted if name in table.column_names])
-    return tuple(masked(model, row, "", wanted) for row in sample_rows(shown, places))
+    columns = sampled_columns(model, names)
+    sampled = table.select([name for name in columns if name in table.column_names])
+    return tuple(masked(model, row, "", columns) for row in sample_rows(sampled, places))
 
 
-def _evaluation(model: Model, item: Asked, told: great_expectations.Said, table: pa.Table) -> _Evaluation:
-    """Make an evaluation of what Great Expectations said."""
+def _evaluation(model: Model, item: Asked, result: great_expectations.Said, table: pa.Table) -> _Evaluation:
+    """Return the evaluation of a result of Great Expectations."""
     expectation, evaluator = item.expectation, "great_expectations"
-    if told is True:
+    if result is True:
         return _Evaluation(True, table.num_rows, evaluator=evaluator)
     private = _private(model, expectation)
-    if not isinstance(told, Mapping):
+    if not isinstance(result, Mapping):
         # An exception's text may quote a value.
-        return _Evaluation(None, table.num_rows, message=_HIDDEN if private else str(told), evaluator=evaluator)
-    success, counts_rows = bool(told["success"]), CATALOGUE[expectation.type].counts_rows
+        return _Evaluation(None, table.num_rows, message=_HIDDEN if private else str(result), evaluator=evaluator)
+    success, counts_rows = bool(result["success"]), CATALOGUE[expectation.type].counts_rows
     # A statistic's unexpected_count counts values, not rows.
-    count = int(told.get("unexpected_count", 0)) if counts_rows else 0
+    count = int(result.get("unexpected_count", 0)) if counts_rows else 0
     samples: tuple[str, ...] = ()
     if count:
-        places = told.get("partial_unexpected_index_list") or []
+        places = result.get("partial_unexpected_index_list") or []
         samples = _samples(model, expectation, table, [int(place) for place in places[:SAMPLES]])
         message = _rows(count, table)
     elif success and counts_rows:
         message = ""
     else:
-        observed = told.get("observed_value")
+        observed = result.get("observed_value")
         if item.prepared.scale and observed is not None:
             observed = observed / 10**item.prepared.scale
         message = "observed ***" if private else f"observed {observed}"[:200]
-    raw = bounded(told["raw"], hidden=private)
+    raw = bounded(result["raw"], hidden=private)
     return _Evaluation(success, table.num_rows, count, samples, message, raw=raw, evaluator=evaluator)
 
 
 def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResult:
-    """Write down a check whose rows couldn't be looked at: an error, never a pass."""
+    """Return the result of a check whose rows couldn't be read: an error, never a pass."""
     return _result(model, expectation, _Evaluation(None, message=why))
 
 
@@ -232,7 +232,7 @@ def result_of(
     seconds: float = 0.0,
     evaluator: str = "",
 ) -> CheckResult:
-    """Write down a check that was counted elsewhere."""
+    """Return the result of a check that was counted elsewhere."""
     found = _Evaluation(
         success=success,
         evaluated=evaluated,
@@ -249,7 +249,7 @@ def result_of(
 def counted(
     model: Model, expectation: Expectation, evaluated: int, unexpected: int, samples: tuple[str, ...], seconds: float
 ) -> CheckResult:
-    """Write down a check that an engine has counted: it passes where no row is unexpected."""
+    """Return the result of a check that an engine has counted: it passes if no row is unexpected."""
     message = f"{unexpected} unexpected of {evaluated} rows" if unexpected else ""
     return result_of(model, expectation, not unexpected, evaluated, unexpected, samples, message, seconds, "duckdb")
 
@@ -288,7 +288,7 @@ def _private(model: Model, expectation: Expectation) -> bool:
     return any("pii" in column.tags for column in model.columns if column.name in names)
 
 
-def _shown(model: Model, error: ValueError) -> str:
-    """Return the text of SQL's error, unless it may quote a private value of the model; SQL sees them all."""
+def _error_text(model: Model, error: ValueError) -> str:
+    """Return the text of an SQL error, unless it may quote a private value: SQL has access to all values."""
     private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
     return _HIDDEN if private else message_of(error)

@@ -25,9 +25,9 @@ from sqlrun.transpile.writer import identifier
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One table: how many rows it has, and a result for each check that is declared.
+    """Results of one table: its number of rows, and a result for each declared check.
 
-    `edited`: the model means something else by now; checked was the table that the tick has.
+    `edited`: the model's definition has changed; the checks ran on the tick's table.
     """
 
     model: str
@@ -37,7 +37,7 @@ class Checked:
 
 
 def declared(workspace: Workspace, names: tuple[str, ...]) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
-    """List the named models that have checks of their tables, in graph order: volume is of a tick, as freshness is."""
+    """Return the named models with checks on their tables, in graph order, without volume, which needs a tick."""
     found = [
         (model, tuple(one for one in expectations_of(workspace, model) if one.type != VOLUME))
         for model in workspace.tables
@@ -55,22 +55,22 @@ def check_table(
     meaning: str,
     check_timeout: float = DEFAULTS.check_timeout,
 ) -> Checked:
-    """Evaluate a model's checks on all public rows of its table at a tick; what can't be evaluated is an error.
+    """Evaluate a model's checks on all public rows of its table at a tick; a check that can't be evaluated is an error.
 
-    `meaning` is the model's hash now. A check that takes longer than `check_timeout` seconds is an error.
+    `meaning`: the model's current hash. A check that takes longer than `check_timeout` seconds is an error.
     """
     contract, state = model.query.rendered.model, published.tables.get(model.name)
     if state is None:
         why = f"tick {published.tick} has no table {model.name}; `sqlrun build` makes it"
         return Checked(model.name, 0, _errors(contract, expectations, why))
     edited = fingerprint_of(state.path) != meaning
-    there = {name for name, _ in state.columns}
-    known = [e for e in expectations if _named(e) <= there]
+    existing = {name for name, _ in state.columns}
+    known = [e for e in expectations if _required_columns(e) <= existing]
     found = {}
     for expectation in expectations:
-        if gone := sorted(_named(expectation) - there):
+        if missing := sorted(_required_columns(expectation) - existing):
             since = f"{model.name} was edited since, `sqlrun build` builds it" if edited else "it is no column of it"
-            why = f"the table of tick {published.tick} has no column {', '.join(gone)}: {since}"
+            why = f"the table of tick {published.tick} has no column {', '.join(missing)}: {since}"
             found[id(expectation)] = _errors(contract, (expectation,), why)[0]
     rows = 0
     if known:
@@ -92,7 +92,7 @@ def _evaluated(
     expectations: list[Expectation],
     check_timeout: float,
 ) -> tuple[int, tuple[CheckResult, ...]]:
-    """Read what the checks look at, once, and evaluate them; each scope is the whole table."""
+    """Read the rows for the checks once, and evaluate them; each scope is the whole table."""
     from sqlrun.check.evaluate import run_checks
 
     names = ", ".join(identifier(name, "duckdb") for name in _needed(contract, state, expectations))
@@ -101,10 +101,10 @@ def _evaluated(
         rows = engine.query(f"select {names} from held", (held,))
     except EngineError as error:
         return 0, _errors(contract, tuple(expectations), f"the table can't be read: {error}")
-    contract, asked = _guarded(contract, state), tuple(expectations)
-    # Ticks count what they can without Great Expectations; here it looks at all of it itself.
+    contract, checks = _guarded(contract, state), tuple(expectations)
+    # Ticks avoid Great Expectations where they can; here it evaluates everything itself.
     terms = Terms(published.as_of, check_timeout, evaluator="great_expectations")
-    return rows.num_rows, run_checks(contract, asked, Rows(rows, whole=lambda: rows), terms)
+    return rows.num_rows, run_checks(contract, checks, Rows(rows, whole=lambda: rows), terms)
 
 
 def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) -> tuple[CheckResult, ...]:
@@ -113,28 +113,28 @@ def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) ->
     return tuple(not_evaluated(contract, expectation, why) for expectation in expectations)
 
 
-def _named(expectation: Expectation) -> set[str]:
-    """Return the names of the columns that have to be there for an expectation to mean anything."""
+def _required_columns(expectation: Expectation) -> set[str]:
+    """Return the columns that an expectation requires."""
     kind = CATALOGUE.get(expectation.type)
     return set(columns_of(expectation, kind.columns if kind else ("column",)))
 
 
 def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:
-    """Return the names of the columns to read: those that the checks look at and those that tell rows apart, or all."""
-    looked_at = {*contract.grain, *(name for e in expectations for name in _named(e))}
+    """Return the columns to read: columns of the checks and of the grain, or all."""
+    looked_at = {*contract.grain, *(name for e in expectations for name in _required_columns(e))}
     sees_all = any(
         e.type == QUERY or CATALOGUE[e.type].scope == "schema" or e.kwargs.get("row_condition") is not None
         for e in expectations
     )
     names = [name for name, _ in state.columns]
     some = [name for name in names if name in looked_at]
-    # Counting rows takes a column, too.
+    # Counting rows needs a column, too.
     yield from names if sees_all else some or names[:1]
 
 
 def _guarded(contract: Model, state: TableState) -> Model:
-    """Take columns that the contract has no more for private: what it said of them then isn't known."""
+    """Treat columns that the contract no longer has as private, because their former tags are unknown."""
     place = Place(contract.contract_file)
-    gone = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
-    hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in gone)
+    dropped = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
+    hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in dropped)
     return replace(contract, columns=(*contract.columns, *hidden))

@@ -1,4 +1,4 @@
-"""Expectations asked of Great Expectations itself, on pandas. Shell: Great Expectations and pandas."""
+"""Evaluation by Great Expectations, on pandas. Shell: Great Expectations and pandas."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from sqlrun.runtime.time_limit import within
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Great Expectations' registry, context and pandas' warnings filters are shared by the whole process.
+# The whole process shares Great Expectations' registry, its context and the warnings filters.
 _LOCK = threading.Lock()
-# True: it passed. A text: it raised. A mapping: Great Expectations' result with its details.
+# True: the check passed. A text: it raised an error. A mapping: Great Expectations' result with its details.
 Said = bool | str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One expectation to evaluate, under its number, with the columns that it looks at."""
+    """One expectation to evaluate, by its index, with its columns."""
 
     number: int
     expectation: Expectation
@@ -39,18 +39,18 @@ class Asked:
 
     @property
     def mostly(self) -> float:
-        """The share of rows that has to be as expected."""
+        """Return the share of rows that has to be as expected."""
         return number(self.expectation.kwargs.get("mostly"), 1.0)
 
 
 def evaluated(asked: Sequence[Asked], rows: int, check_timeout: float) -> dict[int, Said]:
-    """Ask for yes or no first, which is half the work; then for counts and places, of what failed alone.
+    """Evaluate pass or fail first, which is half the work; then get counts and positions, for failures only.
 
-    `rows` is how many the columns have; each of the two runs may take `check_timeout` seconds. What may pass
-    although rows are unexpected is asked for counts at once.
+    `rows`: the length of the columns. Each of the two runs may take `check_timeout` seconds. A check that may pass
+    with unexpected rows is counted at once.
     """
     with _LOCK:
-        _batch_definition()  # importing it for the first time is no check's time
+        _batch_definition()  # the time of the first import doesn't count as a check's time
         frame = _frame(asked, rows)
         quick = _validated(frame, [item for item in asked if item.mostly >= 1.0], "BOOLEAN_ONLY", check_timeout)
         again = [item for item in asked if quick.get(item.number, False) is not True]
@@ -59,29 +59,29 @@ def evaluated(asked: Sequence[Asked], rows: int, check_timeout: float) -> dict[i
 
 
 def message(error: Exception) -> str:
-    """Return the first line of an error's text, cut."""
+    """Return the first line of an error's text, truncated."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return next((line for line in text_lines(text) if line.strip()), type(error).__name__)[:300]
 
 
 @functools.cache
 def _great_expectations() -> Any:
-    """Import Great Expectations without what it does to the process: captured warnings, logging, progress bars."""
-    shown = warnings.showwarning
+    """Import Great Expectations without its effects on the process: captured warnings, logging, progress bars."""
+    showwarning = warnings.showwarning
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own imports' deprecations are no business of sqlrun's user
+        warnings.simplefilter("ignore")  # its own imports' deprecations don't concern users of sqlrun
         import great_expectations
 
-        if warnings.showwarning is not shown:
+        if warnings.showwarning is not showwarning:
             logging.captureWarnings(False)
-    # What it logs (a check it can't load, a metric that raised) comes back as results here.
+    # What it logs (a check it can't load, a metric that raised) is in the results here.
     logging.getLogger("great_expectations").setLevel(logging.CRITICAL + 1)
     return great_expectations
 
 
 @functools.cache
 def _batch_definition() -> Any:
-    """Make the one context of the process; its data come with each run."""
+    """Return the process's only context; each run adds its data."""
     gx = _great_expectations()
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -102,7 +102,7 @@ def _frame(asked: Sequence[Asked], count: int) -> Any:
 
 
 def _series(name: str, array: pa.Array) -> Any:
-    """Convert one column: exact Python objects where numpy would blur or lose values, and NaN apart from NULL."""
+    """Convert one column: Python objects where numpy would round or lose values, and NaN distinct from NULL."""
     import pandas
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -122,15 +122,15 @@ def _series(name: str, array: pa.Array) -> Any:
 
 
 def _validated(frame: Any, asked: Sequence[Asked], form: str, check_timeout: float) -> dict[int, Said]:
-    """Run Great Expectations; what can't be run together is run one by one, so that one culprit is named."""
+    """Run Great Expectations; after an error run the checks one by one, so that only one of them gets the error."""
     if not asked:
         return {}
     try:
         return within(check_timeout, lambda: _run(frame, asked, form))
-    except Exception as error:  # its validation errors, and pandas' own: this check's error, never a pass
+    except Exception as error:  # validation errors, and pandas' own: this check's error, never a pass
         if len(asked) == 1:
             return {asked[0].number: message(error)}
-        return {key: told for item in asked for key, told in _validated(frame, [item], form, check_timeout).items()}
+        return {key: result for item in asked for key, result in _validated(frame, [item], form, check_timeout).items()}
 
 
 def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:
@@ -139,7 +139,7 @@ def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:
 
     batch_definition = _batch_definition()
     with warnings.catch_warnings():
-        # pandas warns of groups in a regex, numpy of empty means: the result says what there is to say.
+        # pandas warns of groups in a regex, numpy of empty means: the result already covers both.
         for module in ("great_expectations", "pandas", "numpy"):
             warnings.filterwarnings("ignore", module=rf"{module}(\..*)?")
         suite = gx.ExpectationSuite(
@@ -169,7 +169,7 @@ def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:
 
 
 def _read(result: Any, form: str) -> Said:
-    """Read one result; exception_info is flat, or has one entry for each metric."""
+    """Return one result; exception_info is flat, or has one entry for each metric."""
     info = result.exception_info or {}
     entries = [info] if "raised_exception" in info else list(info.values())
     for entry in entries:
@@ -185,5 +185,5 @@ def _read(result: Any, form: str) -> Said:
 
 
 def load() -> None:
-    """Import Great Expectations and make what all its checks share, before any is asked for."""
+    """Import Great Expectations and create the objects that all checks share."""
     _batch_definition()

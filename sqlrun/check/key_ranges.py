@@ -1,4 +1,4 @@
-"""Between which values the keys of changed rows lie, so that files without such a key need not be opened. Pure."""
+"""Ranges of changed rows' keys, which let reads skip files without such a key. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sqlrun.runtime.far_times import ordered
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# One range more is one comparison more for each file.
+# Maximum number of ranges: each one adds a comparison for each file.
 MOST = 1000
-# Up to so many groups are looked at one by one.
+# Maximum number of groups that are evaluated one by one.
 LOOKS = 32
-# Up to so many keys are looked for one by one.
+# Maximum number of keys that get a range each.
 FEW = 32
 Ranges = tuple[tuple[str, Any, Any], ...]
 
 
 def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Ranges:
-    """Return (column, least, greatest) of one key column, so that every row with a key of `rows` lies in one of them.
+    """Return ranges (column, least, greatest) of one key column that cover all keys of `rows`.
 
-    A partition column that is part of the key gives its values; else the first key column gives a range for each value
-    of the first partition column, as keys that come together are often near each other. A few keys are a range each.
-    Empty where nothing can be said: a NULL among the keys, a column of floats.
+    If a partition column is part of the key, its values are the ranges; else the first key column has a range for each
+    value of the first partition column, because keys that arrive together are often close. Few keys get a range each.
+    Empty if there are no useful ranges: a NULL among the keys, a column of floats.
 
     >>> import pyarrow as pa
     >>> of(pa.table({"id": ["c", "x", "a"]}), ["id"], [])
@@ -49,7 +49,7 @@ def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Range
 
 
 def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tuple[Any, Any]]:
-    """Return the least and the greatest value of each group."""
+    """Yield the minimum and the maximum of each group."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -59,7 +59,7 @@ def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tu
         for row in arrow_rows.plain(found.aggregate([("key", "min"), ("key", "max")])):
             yield row["key_min"], row["key_max"]
         return
-    # PyArrow's groups are another library of its own, which takes longer to load than a few looks at a column.
+    # PyArrow's group_by is in a library of its own, which takes longer to load than a few scans of a column.
     for kind in kinds:
         own = column
         if group is not None:
@@ -75,7 +75,7 @@ def _few(ranges: Ranges, name: str) -> Ranges:
 
 
 def _ordered(kind: pa.DataType) -> bool:
-    """Return whether statistics of such a column are in the order of its values."""
+    """Return whether statistics of such a column have the order of its values."""
     import pyarrow.types as is_a
 
     tests = (is_a.is_integer, is_a.is_string, is_a.is_large_string, is_a.is_date, is_a.is_timestamp)

@@ -1,7 +1,7 @@
-"""Each table's measures in a tick, compared with their past, and how old its newest event is. Shell: the engine.
+"""Measures of each table in a tick, compared with their history; freshness of its events. Shell: the engine.
 
-Measures are told and kept, and never keep a tick from being published. A freshness that is declared is a check like any
-other: where it can't be evaluated, that is an error.
+Measures are reported and stored, and never block publishing. Declared freshness is a check like any other: if it can't
+be evaluated, that is an error.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from sqlrun.transpile.writer import identifier, timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# So many columns of a model have their share of NULLs measured, the first ones of its contract.
+# Maximum number of columns of a model whose share of NULLs is measured: the first ones of its contract.
 MOST_COLUMNS = 20
-# Where nothing is declared: files without an event of this long before the tick are opened only if no other has one.
+# Without declared freshness, files whose events are all older than this are opened only if no other file has an event.
 LATELY = timedelta(days=1)
-# So many times of events of the future are remembered of a table.
+# Maximum number of future event times cached per table.
 MOST_LATER = 10_000
 MICRO = timedelta(microseconds=1)
 FIRST, LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
@@ -44,15 +44,15 @@ Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 
 def measure(context: TickContext, model: Compiled, changed: Change) -> Found:
-    """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
+    """Measure a model's tick and compare it with the history; also evaluate declared freshness and volume."""
     fresh, stale = _freshness(context, model, changed)
     stale = [*stale, *volume.judged(context, model, changed.count, _passed(context, model))]
     try:
         found = [*_measures(context, model, changed), *fresh]
-    except Exception as error:  # Arrow's errors are of many classes; none of them is the tick's
-        return tuple(fresh), (*stale, _untold(model, f"not measured: {first_line(error)}"))
-    judged, told = _compared(context, model, found, changed)
-    return judged, (*stale, *told)
+    except Exception as error:  # Arrow's errors are of many classes; none of them fails the tick
+        return tuple(fresh), (*stale, _not_measured(model, f"not measured: {first_line(error)}"))
+    compared, results = _compared(context, model, found, changed)
+    return compared, (*stale, *results)
 
 
 def _measures(context: TickContext, model: Compiled, changed: Change) -> Iterator[Measure]:
@@ -73,18 +73,18 @@ def _measures(context: TickContext, model: Compiled, changed: Change) -> Iterato
 
 
 def _interval(context: TickContext, model: Compiled) -> float | None:
-    """Return the seconds since the model's last tick; None where there was none, or no time passed."""
+    """Return the seconds since the model's last tick; None if there was none, or no time passed."""
     return _passed(context, model) or None
 
 
 def _passed(context: TickContext, model: Compiled) -> float | None:
-    """Return the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
+    """Return the seconds since the model's last tick, 0 if no time passed; None in its first tick."""
     state = context.plan.tables[model.name].state
     return (context.plan.as_of - state.as_of).total_seconds() if state else None
 
 
 def _lateness(context: TickContext, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
-    """Return how long after their events lines came; one from the future counts as negative."""
+    """Return the delays between events and their arrival; an event from the future has a negative delay."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,53 +98,53 @@ def _lateness(context: TickContext, model: Compiled, rows: pa.Table | None) -> d
     return {"lateness_median_seconds": median / 1e6, "lateness_p95_seconds": p95 / 1e6}
 
 
-# ---------------------------------------------------------------------------------------- the past
+# ---------------------------------------------------------------------------------------- history
 
 
 def _compared(context: TickContext, model: Compiled, found: list[Measure], changed: Change) -> Found:
-    """Compare measures with their past, and make a check of each of which something is expected."""
+    """Compare measures with their history, and return a check for each measure with an expected range."""
     if not model.query.rendered.config.anomalies:
         return tuple(found), ()
-    kept, told = [], []
+    measures, results = [], []
     for each in found:
         started = time.perf_counter()
         try:
-            judged, band = _judged(context, each, changed.count)
+            measure, band = _with_band(context, each, changed.count)
         except EngineError as error:
-            told.append(_untold(model, f"not compared with the past: {error}"))
-            judged, band = each, None
-        kept.append(judged)
+            results.append(_not_measured(model, f"not compared with the past: {error}"))
+            measure, band = each, None
+        measures.append(measure)
         if band is not None:
-            told.append(_check(model, judged, band, changed.count, time.perf_counter() - started))
-    return tuple(kept), tuple(told)
+            results.append(_check(model, measure, band, changed.count, time.perf_counter() - started))
+    return tuple(measures), tuple(results)
 
 
-def _judged(context: TickContext, each: Measure, count: int) -> tuple[Measure, Band | None]:
+def _with_band(context: TickContext, each: Measure, count: int) -> tuple[Measure, Band | None]:
     if anomalies.kind_of(each.measure) is None:
         return each, None
     at = measures.middle(context.plan.as_of, each.interval_seconds)
-    judged, band = anomalies.judged(each, at, context.history.same_hour(each, at), count)
+    measure, band = anomalies.judged(each, at, context.history.same_hour(each, at), count)
     if band is None:
-        judged, band = anomalies.judged(each, at, context.history.recent(each, at), count)
-    return judged, band
+        measure, band = anomalies.judged(each, at, context.history.recent(each, at), count)
+    return measure, band
 
 
-def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: float) -> CheckResult:
-    kind = anomalies.kind_of(judged.measure)
+def _check(model: Compiled, measure: Measure, band: Band, count: int, seconds: float) -> CheckResult:
+    kind = anomalies.kind_of(measure.measure)
     assert kind is not None
     contract = model.query.rendered.model
-    column = contract.column(judged.measure.partition(":")[2])
+    column = contract.column(measure.measure.partition(":")[2])
     place = model.source.place if model.source else Place(contract.contract_file)
     columns = () if column is None else (column.name,)
-    message = anomalies.message(judged, band) if judged.unusual else ""
-    status = Outcome.WARN if judged.unusual else Outcome.PASS
+    message = anomalies.message(measure, band) if measure.unusual else ""
+    status = Outcome.WARN if measure.unusual else Outcome.PASS
     return _result(
         model, kind.check, columns, status, place if column is None else column.place, message, count, seconds
     )
 
 
-def _untold(model: Compiled, message: str) -> CheckResult:
-    """Warn that a measure is missing: no tick waits for one, and none passes by it."""
+def _not_measured(model: Compiled, message: str) -> CheckResult:
+    """Warn that a measure could not be computed; this never blocks publishing."""
     return _result(model, "measures", (), Outcome.UNMEASURED, Place(model.query.rendered.model.contract_file), message)
 
 
@@ -181,7 +181,7 @@ def _result(
 
 
 def _freshness(context: TickContext, model: Compiled, change: Change) -> tuple[list[Measure], list[CheckResult]]:
-    """Look for the newest event that is not of the future, and judge its age where the contract says how."""
+    """Find the newest event that is not in the future, and evaluate its age if the contract declares freshness."""
     contract = model.query.rendered.model
     if not contract.event_time:
         return [], []
@@ -195,7 +195,7 @@ def _freshness(context: TickContext, model: Compiled, change: Change) -> tuple[l
     found = [Measure(model.name, "freshness_seconds", age, source, _interval(context, model))]
     declared = contract.freshness
     if declared is None:
-        return found, [] if not message else [_untold(model, f"freshness is not measured: {message}")]
+        return found, [] if not message else [_not_measured(model, f"freshness is not measured: {message}")]
     status = Outcome.ERROR if message else _status(age, declared)
     severity = WARNING if status is Outcome.WARN or declared.error_after is None else CRITICAL
     message = message or _age(newest, age, declared)
@@ -206,9 +206,9 @@ def _freshness(context: TickContext, model: Compiled, change: Change) -> tuple[l
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """What was found in a version of a table: the newest event up to a time, and those after it.
+    """Cached event times of a table's version: the newest event up to a time, and later events.
 
-    `following` are the times of all later events up to `until`, in order.
+    `following`: the times of all later events up to `until`, in order.
     """
 
     entry: delta_table.Entry | None
@@ -218,47 +218,47 @@ class _Newest:
     until: datetime = LAST
 
     def holds(self, entry: delta_table.Entry | None, as_of: datetime) -> bool:
-        """Return whether it is true of a version at a later time: events of the future become the past."""
+        """Return whether this is valid for a version at a later time, when future events become past ones."""
         return entry is not None and entry == self.entry and self.as_of <= as_of <= self.until
 
-    def grown(self, came: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
+    def grown(self, newest: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
         """Add a tick's events, up to its time and after it."""
-        past = [each for each in (self.newest, came) if each] + [each for each in self.following if each <= as_of]
+        past = [each for each in (self.newest, newest) if each] + [each for each in self.following if each <= as_of]
         rest = {each for each in (*self.following, *later) if as_of < each <= self.until}
         return _soonest(_Newest(None, as_of, max(past, default=None), tuple(sorted(rest)), self.until))
 
 
 def _soonest(found: _Newest) -> _Newest:
-    """Keep so many events of the future as can be held."""
+    """Return the facts with a limited number of future events, the earliest ones."""
     if len(found.following) <= MOST_LATER:
         return found
-    kept = found.following[:MOST_LATER]
-    return replace(found, following=kept, until=kept[-1])
+    following = found.following[:MOST_LATER]
+    return replace(found, following=following, until=following[-1])
 
 
-# By the tables' paths: where rows only come, the next tick needn't look at those that were there.
+# By the tables' paths: in an append-only table, the next tick needn't read earlier rows again.
 _known: dict[str, _Newest] = {}
 
 
 def _newest(context: TickContext, model: Compiled, contract: Model, change: Change) -> datetime | None:
-    """Find the newest event up to the tick's time; files of older events are opened only where there is none.
+    """Return the newest event up to the tick's time; files of older events are opened only if there is none.
 
-    What is newer than the newest of the rows that came or changed in this tick lies in few files, if in any.
+    Few files, if any, have events newer than the newest of this tick's inserted and updated rows.
     """
     path, as_of, column = context.plan.tables[model.name].spec.path, context.plan.as_of, contract.event_time
-    came, later = _ends(change.rows, column, as_of)
+    newest, later = _ends(change.rows, column, as_of)
     known = _known.get(path)
     if known is not None and known.holds(_grown_from(context, model, change), as_of):
-        found = known.grown(came, later, as_of)
+        found = known.grown(newest, later, as_of)
     else:
-        found = _looked_for(context, model, column, came)
+        found = _search_newest(context, model, column, newest)
     entry = delta_table.entry_of(path, context.states[model.name].version)
     _known[path] = replace(found, entry=entry)
     return found.newest
 
 
 def _grown_from(context: TickContext, model: Compiled, change: Change) -> delta_table.Entry | None:
-    """Return the version to which this tick has only added the rows that it has; None where that isn't known."""
+    """Return the version to which this tick has only added its rows; None if that is unknown."""
     table, now = context.plan.tables[model.name], context.states[model.name]
     if not change.commits:
         return delta_table.entry_of(table.spec.path, now.version)
@@ -267,14 +267,14 @@ def _grown_from(context: TickContext, model: Compiled, change: Change) -> delta_
     return delta_table.entry_of(table.spec.path, table.state.version)
 
 
-def _looked_for(context: TickContext, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
-    """Read the newest event up to the tick's time from the table, and those after it.
+def _search_newest(context: TickContext, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
+    """Read the newest event up to the tick's time, and later events, from the table.
 
-    Of a landing table, whose rows stay, all of these; of another one the first, as the next tick looks again anyway.
+    For a landing table, which is append-only, all later events; else only the first, because the next tick reads again.
     """
     table, dialect, as_of = context.plan.tables[model.name], context.reader.dialect, context.plan.as_of
     column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
-    held = Relation(
+    relation = Relation(
         "held",
         table.spec.path,
         tuple(c for c in table.public if c.name == event_time),
@@ -290,11 +290,11 @@ def _looked_for(context: TickContext, model: Compiled, event_time: str, came: da
     row: dict[str, datetime | None] = {"newest": None, "following": None}
     for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
         ranges = () if since is None else ((event_time, since, LAST),)
-        # Said to the engine too, it skips the parts of files that have only older ones.
+        # With this condition the engine also skips row groups that have only older events.
         bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
-        (row,) = arrow_rows.plain(context.reader.query(sql + bound, (replace(held, ranges=ranges),)))
+        (row,) = arrow_rows.plain(context.reader.query(sql + bound, (replace(relation, ranges=ranges),)))
         row["newest"] = _since_year_one(row["newest"])
-        # A row that came may have gone again in the same tick.
+        # An inserted row may have been deleted again in the same tick.
         if row["newest"] is not None and (since is None or row["newest"] >= since):
             break
     newest, first = row["newest"], row["following"]
@@ -304,12 +304,12 @@ def _looked_for(context: TickContext, model: Compiled, event_time: str, came: da
         return _Newest(None, as_of, newest, (first,), first)
     later = f"{column} > {now} and {column} <= {timestamp(LAST, dialect)}"
     every = f"select distinct {column} as at from held where {later} order by 1 limit {MOST_LATER + 1}"
-    rows = arrow_rows.plain(context.reader.query(every, (replace(held, ranges=((event_time, as_of, LAST),)),)))
+    rows = arrow_rows.plain(context.reader.query(every, (replace(relation, ranges=((event_time, as_of, LAST),)),)))
     return _soonest(_Newest(None, as_of, newest, tuple(each["at"] for each in rows)))
 
 
 def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime | None, tuple[datetime, ...]]:
-    """Find the newest event of some rows up to the tick's time, and those after it."""
+    """Return the newest event of some rows up to the tick's time, and the later ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -328,12 +328,12 @@ def _moment(micros: int) -> datetime:
 
 
 def _since_year_one(moment: Any) -> datetime | None:
-    """Take the beginning of Python's time for a time before it: nothing is older."""
+    """Return a time, or Python's earliest time for an earlier one: nothing is older."""
     return FIRST if isinstance(moment, far_times.FarTime) else moment
 
 
 def _status(age: float | None, declared: Freshness) -> Outcome:
-    """Judge an age; a table without any event is older than all that is declared."""
+    """Return the outcome for an age; a table without any event fails every limit."""
     if declared.error_after is not None and (age is None or age > declared.error_after):
         return Outcome.FAIL
     if declared.warn_after is not None and (age is None or age > declared.warn_after):

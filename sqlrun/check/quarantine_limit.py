@@ -1,8 +1,8 @@
-"""How many lines a tick may set aside before it isn't published: `max_quarantined`, judged. Shell: the engine.
+"""Limit on quarantined lines in a tick, above which it isn't published: `max_quarantined`. Shell: the engine.
 
-A suite that says nothing has a limit, too: half of the lines, from `FEW` lines on. All of them are never allowed but by
-`max_quarantined: 100%`: a tick that took in nothing of what came is no success. Where what came is one line, and the
-table has rows of earlier ones, that is a warning: one broken line stops nothing.
+A suite without the setting has a limit too: half of the lines, from `FEW` lines on. Only `max_quarantined: 100%`
+allows all lines to be quarantined, because a tick that accepted nothing is no success. If only one line arrived and
+the table has rows of earlier ticks, this is a warning: one bad line stops nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from sqlrun.project import CRITICAL, FAIL, WARNING, Expectation, Limit
 
 TYPE = "max_quarantined"
 SAMPLES = 20
-# Where a suite says nothing. Of fewer lines one that is broken is a large share, and no sign of a changed source.
+# Defaults. With fewer lines, one bad line is a large share and doesn't mean that the source has changed.
 DEFAULT, FEW = "50%", 100
 EVERY = "100%"
 
 
 def too_much(limit: str | None, aside: int, lines: int) -> bool:
-    """Return whether a tick sets too much aside; `limit` is the suite's, None where it has none.
+    """Return whether a tick quarantines too many lines; `limit` is the suite's, None if it has none.
 
     >>> too_much(None, 9, 10), too_much(None, 10, 10), too_much(None, 51, 100), too_much(None, 50, 100)
     (False, True, True, False)
@@ -49,10 +49,10 @@ def too_much(limit: str | None, aside: int, lines: int) -> bool:
 
 
 def judged(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
-    """Hold the lines that have landed since the published tick to the limit; no result where the default is kept.
+    """Compare the lines landed since the published tick with the limit; no result if the default isn't exceeded.
 
-    Lines that have been discarded or replayed since they landed don't count as set aside: so a tick that was stopped
-    goes on once they are.
+    Lines that were discarded or replayed since they landed don't count as quarantined, so a blocked tick can continue
+    once they are.
     """
     suite = context.workspace.suites.get(model.name)
     limit = suite.max_quarantined if suite else None
@@ -61,31 +61,31 @@ def judged(context: TickContext, model: Compiled, change: Change) -> tuple[Check
     started = time.perf_counter()
     path = context.plan.tables[model.name].spec.path
     landed = delta_table.landings(path, change.commits)
-    lines, aside, few = _counted(context, model, landed) if landed else (0, 0, [])
-    if limit is None and not too_much(None, aside, lines):
+    lines, quarantined, samples = _counted(context, model, landed) if landed else (0, 0, [])
+    if limit is None and not too_much(None, quarantined, lines):
         return ()
-    return (_result(context, model, limit, lines, aside, few, time.perf_counter() - started),)
+    return (_result(context, model, limit, lines, quarantined, samples, time.perf_counter() - started),)
 
 
 def _counted(context: TickContext, model: Compiled, landed: tuple[int, ...]) -> tuple[int, int, list[dict[str, Any]]]:
-    """Count the lines of commits, and those that still wait in quarantine; give a few of these."""
+    """Return the number of lines in commits, the number still in quarantine, and a few samples of these."""
     path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
     feed = Relation("feed", path, landing_query.PROVENANCE, "changes", commits=landed)
-    held = Relation("held", path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)
-    aside = (
+    lines = Relation("held", path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)
+    quarantined = (
         f"{landing_query.REASON} is not null and {quarantine_query.id_of('duckdb')} in "
         f"(select id from ({quarantine_query.queue(model.name)}) where state <> 'discarded')"
     )
 
     def rows(sql: str) -> list[dict[str, Any]]:
         text, book = quarantine_log.about(context.warehouse, context.plan.env, sql)
-        found: list[dict[str, Any]] = reader_of(context).query(text, (feed, held, *book)).to_pylist()
+        found: list[dict[str, Any]] = reader_of(context).query(text, (feed, lines, *book)).to_pylist()
         return found
 
-    (counts,) = rows(f"select count(*) as lines, count(*) filter ({aside}) as aside from feed where _weight > 0")
+    (counts,) = rows(f"select count(*) as lines, count(*) filter ({quarantined}) as aside from feed where _weight > 0")
     few = rows(
         f"select {landing_query.REASON} as reason, {landing_query.ORIGIN} as file, {landing_query.RAW} as raw "
-        f"from feed where _weight > 0 and {aside} order by all limit {SAMPLES}"
+        f"from feed where _weight > 0 and {quarantined} order by all limit {SAMPLES}"
     )
     return int(counts["lines"]), int(counts["aside"]), few
 
@@ -95,21 +95,21 @@ def _result(
     model: Compiled,
     limit: Limit | None,
     lines: int,
-    aside: int,
+    quarantined: int,
     few: list[dict[str, Any]],
     seconds: float,
 ) -> CheckResult:
     contract, source = model.query.rendered.model, model.source
     assert source is not None
-    bad = too_much(limit.text if limit else None, aside, lines)
+    bad = too_much(limit.text if limit else None, quarantined, lines)
     alone = limit is None and lines == 1 and _has_rows(context, model)
     status = Outcome.PASS if not bad else Outcome.WARN if alone else Outcome.FAIL
-    shown = () if quarantine_query.private(contract, source) else ("raw",)
-    share = f" ({100 * aside / lines:.2f}%)" if lines else ""
-    verb = "waits" if aside == 1 else "wait"
-    said = (
-        f"{aside:,} of {lines:,} lines that have landed since the published tick {verb} in quarantine{share}; "
-        f"{_allowed(limit, 0 < aside == lines)}"
+    columns = () if quarantine_query.private(contract, source) else ("raw",)
+    share = f" ({100 * quarantined / lines:.2f}%)" if lines else ""
+    verb = "waits" if quarantined == 1 else "wait"
+    message = (
+        f"{quarantined:,} of {lines:,} lines that have landed since the published tick {verb} in quarantine{share}; "
+        f"{_allowed(limit, 0 < quarantined == lines)}"
     )
     place = limit.place if limit else source.place
     what = Expectation(TYPE, {"max": limit.text if limit else DEFAULT}, CRITICAL, FAIL, "", place)
@@ -121,11 +121,11 @@ def _result(
         severity=WARNING if alone else CRITICAL,
         status=status,
         evaluated=lines,
-        unexpected=aside,
-        samples=tuple(_sample(row, shown) for row in few) if bad else (),
+        unexpected=quarantined,
+        samples=tuple(_sample(row, columns) for row in few) if bad else (),
         seconds=seconds,
-        message=said,
-        description=f"{said}. {again}" if bad else "",
+        message=message,
+        description=f"{message}. {again}" if bad else "",
         place=place,
         check_id=identity(model.name, what),
     )
@@ -133,8 +133,8 @@ def _result(
 
 def _has_rows(context: TickContext, model: Compiled) -> bool:
     table, version = context.plan.tables[model.name], context.states[model.name].version
-    held = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
-    return bool(context.reader.query("select 1 as n from held limit 1", (held,)).num_rows)
+    relation = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+    return bool(context.reader.query("select 1 as n from held limit 1", (relation,)).num_rows)
 
 
 def _allowed(limit: Limit | None, all_of_them: bool) -> str:
@@ -145,6 +145,6 @@ def _allowed(limit: Limit | None, all_of_them: bool) -> str:
     return f"max_quarantined allows {limit.text}"
 
 
-def _sample(row: dict[str, Any], shown: tuple[str, ...]) -> str:
-    text = ", ".join(f"{name}={row[name]}" for name in ("reason", "file", *shown))
+def _sample(row: dict[str, Any], columns: tuple[str, ...]) -> str:
+    text = ", ".join(f"{name}={row[name]}" for name in ("reason", "file", *columns))
     return text if len(text) <= 3 * LONGEST else text[: 3 * LONGEST - 1] + "…"

@@ -1,6 +1,6 @@
-"""Columns that checks search by regular expressions, searched where it can be stopped. Shell: processes.
+"""Regular expressions of checks, searched in a process that can be stopped. Shell: processes.
 
-Great Expectations then looks for a `1` in a column of `1` and `0`, which says of each row whether anything was found.
+Great Expectations then searches for `1` in a column of `1` and `0`, the results of the search for each row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JSON_SCHEMA = "expect_column_values_to_match_json_schema"
 
 
 def stoppable(kind: str, prepared: Prepared, check_timeout: float) -> Prepared:
-    """Return a check's columns as they are, or searched already where its patterns might run away.
+    """Return a check's columns unchanged, or their search results if the check's patterns might run away.
 
     Raises: OutOfTimeError, ValueError.
     """
@@ -51,7 +51,7 @@ def stoppable(kind: str, prepared: Prepared, check_timeout: float) -> Prepared:
 
 
 def _require_short(prepared: Prepared) -> None:
-    """Refuse texts that are too long for a schema's patterns. Raises: ValueError."""
+    """Reject texts that are too long for a schema's patterns. Raises: ValueError."""
     for array in prepared.columns.values():
         if _is_text(array) and _risky(json_schemas.patterns(prepared.kwargs["json_schema"]), array):
             raise ValueError("the schema's patterns could search these texts for ever: they are too long, or too many")

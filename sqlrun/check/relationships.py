@@ -1,7 +1,7 @@
-"""Rows whose values have to be another table's, looked at in a tick or in whole tables. Shell: the engine.
+"""Relationships: rows whose values must be in another table, in a tick or in whole tables. Shell: the engine.
 
-In a tick these can break a relationship: a row that came or changed, and a key that left the other table. The first are
-few; for the second the table is only read where a key did leave.
+In a tick two changes can break a relationship: an inserted or updated row, and a key deleted from the other table. The
+first are few; for the second the table is read only if a key was deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sqlrun.transpile.writer import names
 
 
 def in_tick(context: TickContext, model: Compiled, changed: Relation | None) -> tuple[CheckResult, ...]:
-    """Evaluate a model's relationships on what a tick has changed on either side; `changed` is its change feed."""
+    """Evaluate a model's relationships on a tick's changes of both sides; `changed` is the model's change feed."""
     contract = model.query.rendered.model
     return tuple(_in_tick(context, model, contract, one, changed) for one in of(contract))
 
@@ -39,8 +39,8 @@ def over_whole(
     if other is None:
         return not_evaluated(contract, one, f"tick {published.tick} has no table {target(one)}")
     held = relation(warehouse, contract.name, state, "held")
-    wanted = relation(warehouse, target(one), other, "target")
-    return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, wanted))], rows)
+    other_table = relation(warehouse, target(one), other, "target")
+    return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, other_table))], rows)
 
 
 def _in_tick(
@@ -52,25 +52,25 @@ def _in_tick(
     now = context.states.get(to, before)
     if now is None:
         return not_evaluated(contract, one, f"{to} has no table yet; a build without --select makes it")
-    wanted = relation(context.warehouse, to, now, "target")
+    other_table = relation(context.warehouse, to, now, "target")
     queries: list[tuple[str, tuple[Relation, ...]]] = []
     rows = 0
     was = _was(context, to, before, now)
-    left = was is not None and reader.query(f"{gone(one, reader.dialect)} limit 1", (was, wanted)).num_rows > 0
+    left = was is not None and reader.query(f"{gone(one, reader.dialect)} limit 1", (was, other_table)).num_rows > 0
     if changed is not None:
         feed = "(select * from feed where _weight > 0)"
         rows = _count(reader, f"select * from {feed} as r", (changed,))
-        # Those whose key has left are among the table's rows below.
+        # Rows whose key was deleted are among the table's rows below.
         text = orphans(one, feed, reader.dialect, but_gone=left)
-        queries.append((text, (changed, wanted, was) if left and was is not None else (changed, wanted)))
+        queries.append((text, (changed, other_table, was) if left and was is not None else (changed, other_table)))
     if left and was is not None:
         held = relation(context.warehouse, model.name, context.states[model.name], "held")
-        queries.append((rows_of_gone(one, "held", reader.dialect), (held, wanted, was)))
+        queries.append((rows_of_gone(one, "held", reader.dialect), (held, other_table, was)))
     return _result(reader, contract, one, queries, rows)
 
 
 def _was(context: TickContext, to: str, before: TableState | None, now: TableState) -> Relation | None:
-    """Return rows that hold every key that the other table has lost in this tick; None where it can't have lost one."""
+    """Return rows with every key that the other table lost in this tick; None if it can't have lost one."""
     if before is None:
         return None
     whole = relation(context.warehouse, to, before, "was")
@@ -89,15 +89,17 @@ def _result(
 ) -> CheckResult:
     started = time.perf_counter()
     found, samples = 0, list[str]()
-    wanted = sampled_columns(contract, (str(one.kwargs["column"]),))
-    shown = names(wanted, reader.dialect)
+    columns = sampled_columns(contract, (str(one.kwargs["column"]),))
+    listed = names(columns, reader.dialect)
     try:
         for text, relations in queries:
             count = _count(reader, text, relations)
             found += count
             if count and len(samples) < SAMPLES:
-                few = f"select {shown} from ({text}) as q order by {shown} limit {SAMPLES - len(samples)}"
-                samples += [masked(contract, row, "", wanted) for row in arrow_rows.plain(reader.query(few, relations))]
+                few = f"select {listed} from ({text}) as q order by {listed} limit {SAMPLES - len(samples)}"
+                samples += [
+                    masked(contract, row, "", columns) for row in arrow_rows.plain(reader.query(few, relations))
+                ]
     except EngineError as error:
         return not_evaluated(contract, one, f"it can't be evaluated: {error}")
     return counted(contract, one, max(rows, found), found, tuple(samples), time.perf_counter() - started)

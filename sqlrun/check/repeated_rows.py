@@ -1,7 +1,7 @@
-"""Rows that should be exact copies of each other and aren't: told in the tick in which they come. Shell: the engine.
+"""Repeated rows that should be exact copies and aren't: reported in the tick in which they arrive. Shell: the engine.
 
-A source that sends one key and version with different content breaks what `repeats: true` promises. What is made of its
-rows is still a function of the set of lines (`incremental/ties.py`), but somebody has to look at the source.
+A source that sends one key and version with different contents breaks what `repeats: true` promises. The result is
+still a function of the set of lines (`incremental/ties.py`), but the source needs attention.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TYPE = "repeats"
 
 
 def results(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
-    """Warn of keys of rows that came whose rows differ, here or in what is there; no result where there are none."""
+    """Warn of inserted rows whose key has differing rows, new or stored; no result if there are none."""
     contract = model.query.rendered.model
     if not contract.repeats or not contract.grain or not change.count:
         return ()
@@ -41,27 +41,27 @@ def results(context: TickContext, model: Compiled, change: Change) -> tuple[Chec
 
 
 def _of_all(context: TickContext, model: Compiled) -> list[dict[str, Any]]:
-    """Compare all rows of the table: too many came to be held."""
+    """Compare all rows of the table: there are too many inserted rows for memory."""
     key = names(model.query.rendered.model.grain, "duckdb")
     sql = f"select {key} from held group by {key} having count(*) > 1"
-    return _differing(context, model, reader_of(context).query(sql, (_held(context, model, None),)), {})
+    return _differing(context, model, reader_of(context).query(sql, (_stored_rows(context, model, None),)), {})
 
 
 def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict[str, Any]]:
-    """Compare the rows that came with each other, and with stored rows where those have the same key.
+    """Compare the inserted rows with each other, and with stored rows of the same key.
 
-    Copies mostly come together. So stored rows are counted by their keys alone, and few are read whole.
+    Copies mostly arrive together. So stored rows are counted by their keys only, and few are read completely.
     """
     import pyarrow.compute as pc
 
     grain = list(model.query.rendered.model.grain)
-    key, came = names(grain, "duckdb"), rows.select(grain)
+    key, inserted = names(grain, "duckdb"), rows.select(grain)
     sql = (
         f"with came as (select {key}, count(*) as n from changed group by {key}),\n"
         f"stored as (select {key}, count(*) as n from held semi join changed using ({key}) group by {key})\n"
         f"select {key}, stored.n > came.n as is_older from came join stored using ({key}) where stored.n > 1"
     )
-    found = reader_of(context).query(sql, (_held(context, model, came),), {"changed": came})
+    found = reader_of(context).query(sql, (_stored_rows(context, model, inserted),), {"changed": inserted})
     keys, is_older = found.select(range(len(grain))), found.column(len(grain))
     newer = keys.filter(pc.invert(is_older))
     return _differing(context, model, keys.filter(is_older), {"came": rows, "newer": newer} if newer.num_rows else {})
@@ -70,9 +70,9 @@ def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict
 def _differing(
     context: TickContext, model: Compiled, older: pa.Table, given: Mapping[str, pa.Table]
 ) -> list[dict[str, Any]]:
-    """Return, in order, the keys of which rows have more than one content.
+    """Return, in order, the keys whose rows have more than one content.
 
-    Rows of the keys `older` are read from the table; those of the keys `newer` are `came`, where any are given.
+    Rows with the keys `older` are read from the table; rows with the keys `newer` are `came`, if given.
     """
     contract = model.query.rendered.model
     key, every = names(contract.grain, "duckdb"), names((c.name for c in contract.columns), "duckdb")
@@ -80,7 +80,7 @@ def _differing(
     relations: tuple[Relation, ...] = ()
     if older.num_rows:
         pieces, given = [*pieces, ("held", "older")], {**given, "older": older}
-        relations = (_held(context, model, older),)
+        relations = (_stored_rows(context, model, older),)
     if not pieces:
         return []
     contents = (f"select distinct {every} from {rows} semi join {keys} using ({key})" for rows, keys in pieces)
@@ -89,7 +89,7 @@ def _differing(
     return arrow_rows.plain(reader_of(context).query(sql, relations, given))
 
 
-def _held(context: TickContext, model: Compiled, near: pa.Table | None) -> Relation:
+def _stored_rows(context: TickContext, model: Compiled, near: pa.Table | None) -> Relation:
     """Return the table's public rows, without files that have no key of `near`."""
     table, version = context.plan.tables[model.name], context.states[model.name].version
     key = model.query.rendered.model.grain
@@ -99,7 +99,7 @@ def _held(context: TickContext, model: Compiled, near: pa.Table | None) -> Relat
 
 def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: float) -> CheckResult:
     one = len(found) == 1
-    said = (
+    message = (
         f"{len(found):,} {'key has' if one else 'keys have'} rows that differ, although `repeats: true` promises "
         "copies; the greatest content counts"
     )
@@ -115,8 +115,8 @@ def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: fl
         unexpected=len(found),
         samples=tuple(masked(contract, row, "") for row in found[:SAMPLES]),
         seconds=seconds,
-        message=said,
-        description=f"{said}. Ask who writes the source which of them is right, and for a higher version.",
+        message=message,
+        description=f"{message}. Ask who writes the source which of them is right, and for a higher version.",
         place=place,
         check_id=identity(contract.name, what),
     )

@@ -1,4 +1,4 @@
-"""The rows that a lot of checks looks at, read from a tick's tables. Shell: the engine."""
+"""Rows for a lot of checks, read from a tick's tables. Shell: the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def held(context: TickContext, model: Compiled, lot: Lot, changed: pa.Table) -> Rows:
-    """Return a change that is held, and the rows that share a key with it where a check looks at keys."""
+    """Return a change in memory, and the rows that share a key with it if a check needs keys."""
     keyed = None
     if any(scope(one) == "key" for one in lot.expectations):
         near = key_ranges.of(changed, lot.key, model.own.partition_by)
@@ -38,7 +38,7 @@ def large(context: TickContext, model: Compiled, lot: Lot, change: Change) -> La
     return LargeRows(
         count=change.count,
         parts=partial(context.reader.parts, rows, (changes,), changed_rows.LARGE),
-        ask=lambda asked: context.reader.query(f"with keyed as ({query}) {asked}", (table, changes)),
+        ask=lambda select: context.reader.query(f"with keyed as ({query}) {select}", (table, changes)),
         keyed=partial(context.reader.query, query, (table, changes)),
         whole=partial(_whole, context, model),
         dialect=context.reader.dialect,
@@ -52,18 +52,18 @@ def _whole(context: TickContext, model: Compiled) -> pa.Table:
 
 
 def _keyed(context: TickContext, model: Compiled, lot: Lot, near: key_ranges.Ranges = ()) -> tuple[str, Relation]:
-    """Write the query for the rows of the table that share a key with a row of `changed`.
+    """Return the query for the table's rows that share a key with a row of `changed`.
 
-    They are read from files that can hold one.
+    It reads only files that may have such a row.
     """
     dialect = context.reader.dialect
     table = context.plan.tables[model.name]
     grain = model.query.rendered.model.grain
     on = " and ".join(same(f"l.{identifier(k, dialect)}", f"r.{identifier(k, dialect)}", dialect) for k in lot.key)
-    shown = list(dict.fromkeys((*grain, *lot.key)))
+    columns = list(dict.fromkeys((*grain, *lot.key)))
     if any(one.kwargs.get("row_condition") is not None for one in lot.expectations):
-        shown = [column.name for column in table.public]  # a condition may name any
-    names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
+        columns = [column.name for column in table.public]  # a condition may name any column
+    names = ", ".join(f"l.{identifier(k, dialect)}" for k in columns)
     version = context.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     return f"select {names} from held as l {semi_join(dialect)} changed as r on {on}", whole

@@ -1,4 +1,4 @@
-"""Sample rows of failed checks, as text that hides what is tagged pii. Pure."""
+"""Sample rows of failed checks, as text that masks columns tagged pii. Pure."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from sqlrun.runtime.arrow_rows import array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Reports show all of them, the console fewer.
+# Maximum number of sample rows: reports show all of them, the console fewer.
 SAMPLES = 20
 MASK = "***"
 LONGEST = 80
-# What Great Expectations observes may be every value of a column.
+# Maximum number of stored values: Great Expectations may observe every value of a column.
 MOST_VALUES = 100
-# Where its numbers may be a column's values, and the keys too.
+# Keys of its results in which numbers, and mappings' keys, may be a column's values.
 VALUES = frozenset({"observed_value", "details"})
 
 
 def sample_rows(table: pa.Table, places: Sequence[int]) -> list[dict[str, object]]:
-    """Take rows by their place in the table."""
+    """Return rows by their positions in the table."""
     return arrow_rows.plain(table.take(array(places))) if places else []
 
 
 def sampled_columns(model: Model, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the columns that tell a row apart (its grain) and those that the check looked at."""
+    """Return the columns that identify a row (its grain) and the columns of the check."""
     return tuple(dict.fromkeys([*model.grain, *names]))
 
 
-def masked(model: Model, row: Mapping[str, object], query: str, wanted: Sequence[str] | None = None) -> str:
-    """Write a row as `name=value, ...`. Columns tagged pii show ***, and so does all that a query made of them.
+def masked(model: Model, row: Mapping[str, object], query: str, columns: Sequence[str] | None = None) -> str:
+    """Return a row as `name=value, ...`. Columns tagged pii show ***, and so does every value that a query derives.
 
-    A query that does more than pick rows can give a value any name; then all is hidden if the model has pii.
+    A query that does more than select rows can give a value any name, so it masks all if the model has pii.
     """
     private = {column.name for column in model.columns if "pii" in column.tags}
     if private and query and row_predicate(batch_query(query)) is None:
         private = set(row)
-    names = [name for name in wanted if name in row] if wanted is not None else list(row)
+    names = [name for name in columns if name in row] if columns is not None else list(row)
     return ", ".join(f"{name}={MASK if name in private else _text(row[name])}" for name in names)
 
 
 def bounded(raw: Mapping[str, Any], *, hidden: bool) -> dict[str, object]:
-    """Copy a result of Great Expectations with long texts and lists cut; where hidden, only its numbers stay readable.
+    """Return a result of Great Expectations with long texts and lists cut; `hidden` masks all but its numbers.
 
     >>> bounded({"result": {"unexpected_count": 1, "partial_unexpected_list": ["a@b"]}}, hidden=True)
     {'result': {'unexpected_count': 1, 'partial_unexpected_list': '***'}}

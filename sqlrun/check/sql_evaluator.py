@@ -1,4 +1,4 @@
-"""Custom SQL of checks, run where the rows are. Shell: DuckDB, in memory and cut off from files and network."""
+"""Custom SQL of checks, run on the rows. Shell: DuckDB, in memory and without access to files and network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOCK = threading.Lock()
 
 
 class OfAValue(ValueError):
-    """What went wrong with a value; the text may quote it."""
+    """An error about a value; its text may quote the value."""
 
 
 @functools.cache
@@ -38,14 +38,14 @@ def _connection() -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET lock_configuration = true")
-    atexit.register(connection.close)  # what it has spilled goes with it
+    atexit.register(connection.close)  # this deletes its spilled data
     return connection
 
 
 def unexpected(
     rows: pa.Table, query: str, as_of: datetime, samples: int, check_timeout: float
 ) -> tuple[int, list[dict[str, object]]]:
-    """Run an unexpected_rows_query over the rows: how many it returns, and the first few. Raises: ValueError."""
+    """Run an unexpected_rows_query; return its number of rows, and the first ones. Raises: ValueError."""
     end = time.monotonic() + check_timeout
     sql = _query(query, as_of)
     counted = int(_ask(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", check_timeout, _number))
@@ -56,7 +56,7 @@ def unexpected(
 
 
 def kept(rows: pa.Table, condition: str, as_of: datetime, check_timeout: float) -> pa.Table:
-    """Keep the rows for which a `row_condition` is true. Raises: ValueError."""
+    """Return the rows for which a `row_condition` is true. Raises: ValueError."""
     return _ask(rows, f"SELECT * FROM {BATCH} WHERE {_condition(condition, as_of)}", check_timeout, _table)
 
 
@@ -70,7 +70,7 @@ def _condition(text: str, as_of: datetime) -> str:
 
 @functools.lru_cache(1024)  # the same in each tick
 def _timeless(text: str, read: Callable[[str], exp.Expr]) -> str | None:
-    """Write what asks for no clock in DuckDB's SQL; None for what does."""
+    """Return a text without clocks in DuckDB's SQL; None for a text with a clock."""
     tree = read(text)
     return None if any(_is_clock(node) for node in tree.walk()) else sql.expression(tree, "duckdb")
 
@@ -81,7 +81,7 @@ def _is_clock(node: exp.Expr) -> bool:
 
 
 def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
-    """Write a tree in DuckDB's SQL; the only clock is the tick's."""
+    """Return a tree in DuckDB's SQL; its only clock is the tick's."""
 
     def clock(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.CurrentDate):
@@ -96,19 +96,19 @@ def _table(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def _number(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
-    """Return the one value of a result; Arrow's way plans the statement twice."""
+    """Return the only value of a result; fetching it through Arrow would plan the statement twice."""
     return connection.execute(sql).fetchall()[0][0]
 
 
 def _ask(rows: pa.Table, sql: str, seconds: float, take: Callable[[duckdb.DuckDBPyConnection, str], Any]) -> Any:
-    """Run a query over the rows, for so long at most. Raises: ValueError."""
+    """Run a query over the rows, at most for `seconds`. Raises: ValueError."""
     import duckdb
 
     with _LOCK:
         connection = _connection()
         connection.register(BATCH, rows)
         try:
-            # An interrupt that comes late doesn't hit the next check: it is withdrawn before the lock is.
+            # A late interrupt doesn't affect the next check: it is withdrawn before the lock is released.
             with limited(connection.interrupt, seconds):
                 return take(connection, sql)
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:

@@ -1,7 +1,7 @@
-"""What landed in a tick, held to declared shares of the same hour of past weeks. Shell: the kept measures.
+"""Volume of landed rows in a tick, against the same hour of past weeks. Shell: the stored measures.
 
-The past is rows by time over all published ticks of that hour, so ticks of any length can be compared. No row of a
-table is read for it.
+The history is the rate of rows by time over all published ticks of that hour, so ticks of any length are comparable. No
+row of a table is read for it.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ NOT_YET = "not evaluated"
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """How many rows a tick of this length had in past weeks, and which ticks say so."""
+    """The number of rows of a tick of this length in past weeks, and a description of these ticks."""
 
     rows: float
     like: str
 
 
 def judged(context: TickContext, model: Compiled, count: int, interval: float | None) -> tuple[CheckResult, ...]:
-    """Evaluate each such check of a suite: `count` rows landed in `interval` seconds, None where the table begins."""
+    """Evaluate each volume check of a suite: `count` rows landed in `interval` seconds, None in the first tick."""
     suite = context.workspace.suites.get(model.name)
     declared = [one for one in suite.expectations if one.type == VOLUME] if suite else []
-    return tuple(_judged(context, model, one, count, interval) for one in declared)
+    return tuple(_evaluate(context, model, one, count, interval) for one in declared)
 
 
-def _judged(
+def _evaluate(
     context: TickContext, model: Compiled, declared: Expectation, count: int, interval: float | None
 ) -> CheckResult:
     from sqlrun.check.evaluate import not_evaluated, result_of
@@ -54,7 +54,7 @@ def _judged(
         return not_evaluated(contract, declared, f"the past can't be read: {error}")
     found = usual(past, at, interval, int(number(declared.kwargs.get("weeks"), 1.0)))
     if isinstance(found, str):
-        # Neither good nor bad: a note in any severity, never a pass.
+        # Neither pass nor failure: a note, whatever its severity.
         return replace(not_evaluated(contract, declared, f"{NOT_YET}: {found}"), status=Outcome.UNJUDGED)
     message = breach(count, found, *(_ratio(declared, end) for end in ("min_ratio", "max_ratio")))
     return result_of(contract, declared, not message, count, 0, (), message, time.perf_counter() - started)
@@ -65,9 +65,9 @@ def _ratio(declared: Expectation, end: str) -> float | None:
 
 
 def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int = 1) -> Usual | str:
-    """Return how many rows are usual in `interval` seconds around `at`, or why that can't be said.
+    """Return the usual number of rows in `interval` seconds around `at`, or the reason why it is unknown.
 
-    `past` are ticks of the same hour of the day; those of the same day of the week in the last `weeks` weeks count.
+    `past`: ticks of the same hour of the day; only the same day of the week in the last `weeks` weeks counts.
 
     >>> week = timedelta(weeks=1)
     >>> usual([Past(datetime(2026, 3, 8, 11, 30), 40.0, 300.0)], datetime(2026, 3, 15, 11, 30), 600.0)
@@ -84,9 +84,9 @@ def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int
     if not interval:
         return "no time has passed since the tick before"
     days = {at.date() - timedelta(weeks=n) for n in range(1, weeks + 1)}
-    held = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
-    seconds = sum(each.interval_seconds or 0.0 for each in held)
-    rows = sum(each.value for each in held if each.interval_seconds)
+    matching = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
+    seconds = sum(each.interval_seconds or 0.0 for each in matching)
+    rows = sum(each.value for each in matching if each.interval_seconds)
     if not seconds:
         return f"no past yet ({like})"
     if not rows:
@@ -95,7 +95,7 @@ def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int
 
 
 def breach(count: int, found: Usual, least: float | None, most: float | None) -> str:
-    """Return how a count lies outside of the shares that are allowed; "" where it doesn't.
+    """Return how a count violates the allowed shares; "" if it doesn't.
 
     >>> breach(200, Usual(400.0, "Sunday"), 0.6, None)
     '200 rows, 0.50 of the usual 400; at least 0.6 is expected (Sunday)'
@@ -103,9 +103,9 @@ def breach(count: int, found: Usual, least: float | None, most: float | None) ->
     ''
     """
     share = count / found.rows
-    said = f"{count:,} rows, {share:,.2f} of the usual {found.rows:,.0f}"
+    message = f"{count:,} rows, {share:,.2f} of the usual {found.rows:,.0f}"
     if least is not None and share < least:
-        return f"{said}; at least {least:g} is expected ({found.like})"
+        return f"{message}; at least {least:g} is expected ({found.like})"
     if most is not None and share > most:
-        return f"{said}; at most {most:g} is expected ({found.like})"
+        return f"{message}; at most {most:g} is expected ({found.like})"
     return ""

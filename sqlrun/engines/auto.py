@@ -1,4 +1,4 @@
-"""Two engines on one warehouse: DuckDB for all that doesn't ask, Spark for what is given to it. Shell: the engines."""
+"""Two engines on one warehouse: DuckDB by default, Spark for the statements assigned to it. Shell: the engines."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-# Bytes of a unit, as DuckDB writes them.
+# Bytes of each unit, in DuckDB's spelling.
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 
 def of_duckdb(settings: Mapping[str, str]) -> dict[str, str]:
-    """Take the settings that are DuckDB's."""
+    """Return the settings for DuckDB."""
     return {key: value for key, value in settings.items() if not key.startswith("spark.")}
 
 
 def of_spark(settings: Mapping[str, str]) -> dict[str, str]:
-    """Take the settings that are Spark's."""
+    """Return the settings for Spark."""
     return {key: value for key, value in settings.items() if key.startswith("spark.")}
 
 
 class AutoEngine:
-    """As an engine it is DuckDB; whoever may choose (`maintain/engine_selection.py`) takes `duckdb` or `spark`.
+    """By default it runs on DuckDB; code that can choose (`maintain/engine_selection.py`) uses `duckdb` or `spark`.
 
-    `spark_only_models` are the models that run on Spark alone, each with why. `lands`: the engine that new landing
-    tables begin with. Settings whose name begins with `spark.` are Spark's, all others DuckDB's.
+    `spark_only_models`: the models that run only on Spark, each with the reason. `lands`: the engine that lands new
+    landing tables. Settings whose name begins with `spark.` are Spark's, all others DuckDB's.
     """
 
     name = "auto"
@@ -57,10 +57,10 @@ class AutoEngine:
         self._warming: threading.Thread | None = None
 
     def warm(self) -> None:
-        """Begin to start Spark while the rest goes on; calling it again does nothing."""
+        """Start Spark in the background; do nothing if it has begun already."""
 
         def start() -> None:
-            # Whoever needs it starts it again, and says what is wrong.
+            # The first caller that needs Spark starts it again and reports the error.
             with contextlib.suppress(EngineError):
                 self.spark.start()
 
@@ -75,47 +75,47 @@ class AutoEngine:
 
     @cached_property
     def memory(self) -> int | None:
-        """Return how many bytes DuckDB may use, which its start has settled; None where that can't be told."""
+        """Return DuckDB's memory limit in bytes, known after its start; None if unknown."""
         text = self.duckdb.query("select current_setting('memory_limit') as size", ()).to_pylist()[0]["size"]
         return size_of(text)
 
     def start(self) -> None:
-        """Open DuckDB; Spark starts when something needs it."""
+        """Open DuckDB; Spark starts when a statement needs it."""
         self.duckdb.start()
 
     def create(self, table: TableSpec) -> None:
-        """Make the empty table as version 0; nothing if it is there."""
+        """Create the empty table as version 0; do nothing if it exists."""
         self.duckdb.create(table)
 
     def head(self, path: str) -> int | None:
-        """Return the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None if there is no table."""
         return self.duckdb.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
-        """Make `version` the content of the table again; by Spark where delta-rs can't write the table."""
+        """Restore the table's contents at `version`; by Spark if delta-rs can't write the table."""
         try:
             self.duckdb.restore(path, version, head)
         except UnsuitedError:
             self.spark.restore(path, version, head)
 
     def land(self, landing: Landing) -> Written:
-        """Land by DuckDB."""
+        """Land on DuckDB."""
         return self.duckdb.land(landing)
 
     def write(self, write: Write) -> Written:
-        """Carry out one statement by DuckDB."""
+        """Execute one statement on DuckDB."""
         return self.duckdb.write(write)
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
-        """Run a SELECT by DuckDB."""
+        """Run a SELECT on DuckDB."""
         return self.duckdb.query(sql, relations, given)
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
-        """Run a SELECT by DuckDB; only so many rows are in memory."""
+        """Run a SELECT on DuckDB; at most `rows` rows are in memory at a time."""
         return self.duckdb.parts(sql, relations, rows)
 
     def close(self) -> None:
-        """Let go of both."""
+        """Close both engines."""
         if self._warming is not None:
             self._warming.join()
             self._warming = None
@@ -124,7 +124,7 @@ class AutoEngine:
 
 
 def size_of(text: str) -> int | None:
-    """Read a size as DuckDB writes it; None for what is none.
+    """Return the bytes of a size in DuckDB's spelling; None if it isn't a size.
 
     >>> size_of("1.5 GiB"), size_of("2GB"), size_of("-1"), size_of("much")
     (1610612736, 2000000000, None, None)

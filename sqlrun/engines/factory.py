@@ -1,4 +1,4 @@
-"""A profile's engine by name. Shell: the engines, imported when one is asked for."""
+"""A profile's engine by name. Shell: the engines, imported on demand."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from sqlrun.engine_api import Dialect, Engine
 from sqlrun.project import Profile
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-# Of `auto` that of the engine which small changes are maintained by.
+# For `auto`, the dialect of the engine that maintains small changes.
 DIALECTS: dict[str, Dialect] = {"spark": "spark", "duckdb": "duckdb", "auto": "duckdb"}
 
 
 def dialect_of(profile: Profile, model: str, spark_only_models: Mapping[str, str]) -> Dialect:
-    """Return which SQL a model of a project runs as; `spark_only_models`: models for Spark alone."""
+    """Return the SQL dialect that a model of a project runs in; `spark_only_models`: models that run only on Spark."""
     return "spark" if profile.engine == "auto" and model in spark_only_models else DIALECTS[profile.engine]
 
 
 def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) -> Engine:
-    """Return a profile's engine, which starts when it is first used.
+    """Return a profile's engine, which starts at its first use.
 
-    `spark_only_models` are the models that run on Spark alone, each with why.
+    `spark_only_models`: the models that run only on Spark, each with the reason.
     """
     settings, own_commits = dict(profile.settings), profile.delta_writer == "sqlrun"
     if profile.engine == "auto":
@@ -38,9 +38,9 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
 
 
 def refused(profile: Profile) -> dict[str, str]:
-    """Return the settings of a profile that DuckDB doesn't take, and why; Spark takes any name.
+    """Return the settings of a profile that DuckDB rejects, each with the reason; Spark accepts any name.
 
-    What else it says of its settings, it says when it starts.
+    An engine reports other problems with its settings at its start.
     """
     if profile.engine == "spark" or not profile.settings:
         return {}

@@ -1,7 +1,7 @@
-"""What both engines' landings refuse: a table that the other engine lands, and parts that are gone. Shell: files.
+"""Landings that both engines reject: a table that the other engine lands, and missing parts. Shell: files.
 
-Each engine remembers in its own way what it has landed. Maintaining may change engines from tick to tick; landing may
-not, since what one remembers says nothing to the other.
+Each engine has its own checkpoint format. Maintenance may change engines from tick to tick; landing may not, because
+one engine can't read the other's checkpoint.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sqlrun.sources.folder import some
 
 
 def nothing_waits(landing: Landing, engine: str) -> bool:
-    """Return whether another engine lands this table and has landed all that is there; False where none else does.
+    """Return whether another engine lands this table and has landed all its files; False if no other engine does.
 
-    Raises: EngineError where files wait for the other engine.
+    Raises: EngineError if files are pending for the other engine.
     """
     place, other = landing.checkpoint, "spark"
     if engine == "duckdb" and stream_checkpoint.began(place) and not batches.began(place):
-        # Spark ends its batches in their order, and forgets old ones.
+        # Spark completes its batches in order, and deletes old ones.
         newest = max(stream_checkpoint.numbers(place, stream_checkpoint.COMMITS), default=-1)
         ended = (each for each in landing.source.streamed(place) if each.batch <= newest)
         seen: Positions = checkpoint.streamed(ended)
@@ -41,15 +41,15 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
 
 
 def _planned(landing: Landing, place: str) -> Positions:
-    """Return the parts of DuckDB's batches that the table holds."""
+    """Return the parts of DuckDB's batches that are in the table."""
     app_id = f"{landing.app_id}:{batches.identity(place)}"
-    held = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0
+    committed = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0
     plans = batches.read(place).items()
-    return batches.landed(plan for number, plan in plans if plan is not None and number <= held)
+    return batches.landed(plan for number, plan in plans if plan is not None and number <= committed)
 
 
 def missing(landing: Landing, parts: list[str]) -> EngineError:
-    """Return the error that parts of a batch to land can't be found any more."""
+    """Return the error for parts of a batch that no longer exist."""
     them = "a file" if len(parts) == 1 else f"{len(parts):,} files"
     name = landing.table.name
     return EngineError(

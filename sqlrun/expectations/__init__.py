@@ -1,4 +1,4 @@
-"""What suites and contracts ask of a table: the catalogue of expectations, their arguments, their SQL.
+"""Expectations of suites and contracts: their catalogue, their arguments, their SQL.
 
-Entry points: `validate.problems`, `suggest.suggest`. Nothing is evaluated here: the package `sqlrun.check` does that.
+Entry points: `validate.problems`, `suggest.suggest`. The package `sqlrun.check` evaluates them.
 """

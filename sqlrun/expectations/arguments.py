@@ -1,4 +1,4 @@
-"""Arguments of expectations by type: what each may hold, so that nothing else reaches Great Expectations. Pure."""
+"""Types of expectations' arguments, validated so that no other value reaches Great Expectations. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sqlrun.project import Value
 MOST_ITEMS = 10_000
 LONGEST_TEXT = 10_000
 LONGEST_QUERY = 100_000
-# The C library pads to a width that a format names, which may be all of the memory.
+# The C library pads to a width in the format, which could use up all memory.
 FORMAT = re.compile(r"(?:[^%]|%[a-zA-Z%])*")
-# What is written with more digits in front of or behind the point is no bound of any column.
+# Maximum number of digits before or after the point: a longer number is no bound of any column.
 MOST_DIGITS = 400
 
 
 def mistakes(kwargs: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-    """Yield each argument that isn't of its type: what it has to be, and why it isn't.
+    """Yield each argument with a value of the wrong type, with a message.
 
     >>> list(mistakes({"column": "a", "strict_min": "yes"}))
     [('strict_min', 'has to be true or false')]
@@ -45,7 +45,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_bounded(value: Any) -> bool:
-    """Return whether a number is one that a computer may write out: `1e999999999` would take all of its memory."""
+    """Return whether a number can be written out: `1e999999999` would use up all memory."""
     try:
         number = Decimal(str(value).strip()) if isinstance(value, str) else Decimal(value)
     except (ArithmeticError, ValueError):
@@ -75,7 +75,7 @@ def _text(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Take a value that a column may be compared with; texts may be numbers of the column's type."""
+    """Validate a value that a column can be compared with; texts may be numbers of the column's type."""
     if parameter(value) is not None or isinstance(value, bool | date | datetime) or _is_number(value):
         return ""
     if isinstance(value, str) and _is_bounded(value):
@@ -102,8 +102,8 @@ def _pair(value: Any) -> str:
     return next((wrong for wrong in map(_maybe(_scalar), value) if wrong), "")
 
 
-def _named(**parts: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Take a mapping with some of these parts and no others."""
+def _mapping(**parts: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a validator of mappings with some of these parts and no others."""
 
     def check(value: Any) -> str:
         if not isinstance(value, Mapping) or not set(value) <= set(parts):
@@ -128,7 +128,7 @@ def _json_schema(value: Any) -> str:
 
 
 def _time_format(value: Any) -> str:
-    """Take a format that Python's own `strptime` reads."""
+    """Validate a format of Python's `strptime`."""
     if not isinstance(value, str) or len(value) > 200 or not FORMAT.fullmatch(value):
         return "has to be a text of directives such as %Y-%m-%d, without flags or widths"
     try:
@@ -153,9 +153,9 @@ TYPES: Mapping[str, Callable[[Any], str]] = {
     "json_schema": _json_schema, "strftime_format": _time_format,
     "method": _choice("iqr", "std"), "multiplier": _number, "threshold": _number, "double_sided": _flag,
     "ignore_row_if": _text, "or_equal": _flag, "ties_okay": _flag, "exact_match": _flag, "strictly": _flag,
-    "quantile_ranges": _named(quantiles=_listed(_share), value_ranges=_listed(_listed(_maybe(_number)))),
+    "quantile_ranges": _mapping(quantiles=_listed(_share), value_ranges=_listed(_listed(_maybe(_number)))),
     "allow_relative_error": _flag,
-    "partition_object": _named(bins=_NUMBERS, values=_listed(_scalar), weights=_NUMBERS, tail_weights=_NUMBERS),
+    "partition_object": _mapping(bins=_NUMBERS, values=_listed(_scalar), weights=_NUMBERS, tail_weights=_NUMBERS),
     "internal_weight_holdout": _share, "tail_weight_holdout": _share, "bucketize_data": _flag,
     "unexpected_rows_query": _query,
     "min_ratio": lambda _: "", "max_ratio": lambda _: "", "weeks": lambda _: "",

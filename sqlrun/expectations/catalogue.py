@@ -1,4 +1,4 @@
-"""Great Expectations' core expectations and one of our own: arguments, and which rows each has to see. Pure."""
+"""Great Expectations' core expectations and one of sqlrun: arguments, and the rows that each needs. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal
 
-# row: each row by itself. key: the rows that share a key. table: the whole table. schema: names alone.
-# past: what was measured in past ticks.
+# row: single rows. key: the rows that share a key. table: the whole table. schema: names only.
+# past: measures of past ticks.
 Scope = Literal["row", "key", "table", "schema", "past"]
 QUERY = "unexpected_rows_expectation"
-# The one that Great Expectations doesn't have.
+# The only type that isn't from Great Expectations.
 VOLUME = "expect_landed_row_count_against_past_weeks_to_be_between"
 
-# So far back a tick is compared with its past.
+# Number of weeks that a tick is compared with.
 WEEKS = 6
 _CONDITION = ("row_condition", "condition_parser")
 _MOSTLY = ("mostly", *_CONDITION)
@@ -22,7 +22,7 @@ _BOUNDS = ("min_value", "max_value", "strict_min", "strict_max")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One expectation type. `columns` are the arguments that name columns; `refused` says why sqlrun can't run it."""
+    """One expectation type. `columns`: arguments that name columns; `refused`: why sqlrun can't run it, else empty."""
 
     name: str
     scope: Scope
@@ -33,12 +33,12 @@ class Kind:
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """Every argument that may stand in `kwargs`."""
+        """Return all arguments that `kwargs` may have."""
         return self.columns + self.required + self.optional
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the expectation counts unexpected rows (a map expectation), so that `mostly` means something."""
+        """Return whether the expectation counts unexpected rows (a map expectation), so that `mostly` applies."""
         return "mostly" in self.optional
 
 
@@ -100,7 +100,7 @@ _ALL = (
     _values("values_to_be_increasing", optional="strictly"),
     _values("values_to_be_decreasing", optional="strictly"),
     _values("values_to_be_unique", "key"),
-    # What is far out depends on all the other values.
+    # Whether a value is an outlier depends on all other values.
     _values("values_to_not_be_outliers", "table", optional="method multiplier"),
     _values("value_z_scores_to_be_less_than", "table", required="threshold double_sided"),
     _kind(
@@ -171,7 +171,7 @@ _ALL = (
         "mostly",
         "a check sees one table; compare the two in a model and check its rows",
     ),
-    # `column` may name what isn't there: that is what these ask.
+    # `column` may name a missing column: this is what these check.
     _kind("expect_column_to_exist", "schema", "", "column", "column_index"),
     _kind("expect_column_type_to_be", "schema", "column", "type_", "", _TYPES),
     _kind("expect_table_column_count_to_equal", "schema", "", "value"),
@@ -185,7 +185,7 @@ CATALOGUE = {kind.name: kind for kind in _ALL}
 
 
 def near(name: str, names: tuple[str, ...]) -> str:
-    """Return what was perhaps meant, or list the names where they are few; "" where nothing helps.
+    """Return a suggestion for a misspelled name, or the list of names if it is short; else "".
 
     >>> near("statu", ("order_id", "status"))
     'Did you mean `status`?'

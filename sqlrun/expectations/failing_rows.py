@@ -1,4 +1,4 @@
-"""The rows that a check complains of as a query that anybody can run again. Pure."""
+"""Queries for the failing rows of a check, to run by hand. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.project import Column, Expectation, Value
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
-# What a statistic is, where one word of SQL says it.
+# Statistics that one SQL function computes.
 STATISTICS: Mapping[str, Callable[[exp.Expr], exp.Expr]] = {
     "expect_column_sum_to_be_between": lambda column: exp.Sum(this=column),
     "expect_column_min_to_be_between": lambda column: exp.Min(this=column),
@@ -30,7 +30,7 @@ COUNT = "expect_table_row_count_"
 
 
 def table(engine: Dialect, path: str, version: int) -> str:
-    """Return the name of a Delta table at a path in an engine's SQL; DuckDB shows its newest version alone.
+    """Return the name of a Delta table at a path in an engine's SQL; DuckDB reads only its newest version.
 
     >>> table("spark", "warehouse/local/orders/ab12", 3)
     'delta.`warehouse/local/orders/ab12@v3`'
@@ -43,10 +43,10 @@ def table(engine: Dialect, path: str, version: int) -> str:
 def query(
     expectation: Expectation, columns: tuple[Column, ...], source: str, where: str, as_of: datetime, engine: Dialect
 ) -> str:
-    """Write a query over a whole table: the bad rows, the keys that stand twice, or the statistic; "" for others.
+    """Return a query over a whole table for the bad rows, the repeated keys or the statistic; "" for other checks.
 
-    `source` is the table in the engine's SQL, `where` parts its public rows. The tick's time stands where the rule
-    asks for the clock.
+    `source`: the table in the engine's SQL; `where`: the condition of its public rows. The tick's time replaces the
+    rule's clock.
     """
     try:
         tree = _tree(expectation, columns)
@@ -75,12 +75,14 @@ def _tree(expectation: Expectation, columns: tuple[Column, ...]) -> exp.Expr | N
 
 
 def _keys(kwargs: Mapping[str, Value]) -> exp.Select:
-    """Find keys that stand more than once; NULLs are no keys."""
-    given = kwargs.get("column_list", [kwargs.get("column")])
-    names = [_column(name) for name in (given if isinstance(given, list) else [given])]
-    held = exp.and_(*(exp.not_(name.copy().is_(exp.null())) for name in names))
+    """Return the query of repeated keys; NULLs are no keys."""
+    columns = kwargs.get("column_list", [kwargs.get("column")])
+    names = [_column(name) for name in (columns if isinstance(columns, list) else [columns])]
+    not_null = exp.and_(*(exp.not_(name.copy().is_(exp.null())) for name in names))
     count = exp.Count(this=exp.Star())
-    select = exp.select(*names, exp.alias_(count, "n")).from_(BATCH).where(held).group_by(*(n.copy() for n in names))
+    select = (
+        exp.select(*names, exp.alias_(count, "n")).from_(BATCH).where(not_null).group_by(*(n.copy() for n in names))
+    )
     return select.having(exp.GT(this=count.copy(), expression=exp.Literal.number(1)))
 
 
@@ -98,7 +100,7 @@ def _column(name: Value) -> exp.Column:
 
 
 def _clock(node: exp.Expr, as_of: datetime) -> exp.Expr:
-    """Put the tick's time in the clock's place."""
+    """Replace a clock by the tick's time."""
     if isinstance(node, exp.CurrentDate):
         return literal(as_of.date(), "date")
     if isinstance(node, exp.CurrentTimestamp) or (isinstance(node, exp.Anonymous) and node.name.lower() == "now"):

@@ -1,7 +1,7 @@
-"""JSON schemas of checks: the keywords that may stand in one, none of which leads out of it. Pure.
+"""JSON schemas of checks: a closed list of keywords, so that no schema refers outside itself. Pure.
 
-A validator fetches a `$ref` from wherever it points, and a `$id` moves where that is. So the keywords are a closed
-list, and a `$ref` names a part of the same schema: one that is read as a schema, and not by way of itself alone.
+A validator fetches a `$ref` from any address, and a `$id` changes the base of that address. So the keywords are a
+closed list, and a `$ref` must name a part of the same schema that is itself a schema and doesn't refer only to itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlrun.expectations.regex_cost import may_run_away
 
-# Keywords whose value is a schema, a list of them, schemas by name, and no schema at all.
+# Keywords whose value is a schema, a list of schemas, a map of schemas, or no schema.
 ONE = (
     "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
     "unevaluatedItems", "unevaluatedProperties",
@@ -28,24 +28,24 @@ PLAIN = (
     "minProperties", "multipleOf", "pattern", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
 )  # fmt: skip
 KEYWORDS = frozenset({*ONE, *MANY, *NAMED, *PLAIN, "$ref"})
-# These ask the same value again, so a circle of them never ends.
+# Keywords that apply to the same value, so that a cycle of them never ends.
 SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependencies", "dependentSchemas")
 DRAFTS = re.compile(r"https?://json-schema\.org/(draft-0[4-7]|draft/20(19-09|20-12))/schema#?")
 MOST_DEPTH = 60
 MOST_SCHEMAS = 2_000
-# Schemas that one value may be asked of, each as often as references repeat it.
+# Maximum number of schemas that apply to one value, each counted as often as references repeat it.
 MOST_ASKED = 10_000
-# Letters of a text that a pattern has to get through without trying for ever; longer ones are known at the tick.
+# Length of a text on which a pattern must terminate; texts longer than this are checked in the tick.
 LONGEST_TEXT = 200
 
 
 class SchemaError(ValueError):
-    """A schema that no check may use; the text says where in it and why."""
+    """A schema that a check can't use; the text has the place in it and the reason."""
 
 
 @dataclass(slots=True)
 class _Schemas:
-    """The schemas within one, by pointer, and those that each asks about the same value."""
+    """The schemas within a schema, by pointer, and the schemas that each applies to the same value."""
 
     found: dict[str, Any] = field(default_factory=dict)
     asks: dict[str, list[str]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class _Schemas:
 
 
 def require_closed(schema: Any) -> None:
-    """Refuse a JSON schema that leads out of itself, that isn't known to end, or that isn't one. Raises: SchemaError.
+    """Reject a JSON schema that refers outside itself, may not terminate, or is invalid. Raises: SchemaError.
 
     >>> require_closed({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}})
     >>> require_closed({"$ref": "file:///a"})
@@ -68,11 +68,11 @@ def require_closed(schema: Any) -> None:
             raise SchemaError(f"`$ref: {target}` at `{place}` names no schema within this one")
     counted: dict[str, int] = {}
     for place in schemas.found:
-        _asked(schemas, place, counted, ())
+        _count_schemas(schemas, place, counted, ())
 
 
 def patterns(schema: Any) -> list[str]:
-    """Return the regular expressions that a schema searches texts by.
+    """Return the regular expressions of a schema.
 
     >>> patterns({"properties": {"a": {"pattern": "^b"}}, "patternProperties": {"c$": True}})
     ['^b', 'c$']
@@ -88,7 +88,7 @@ def patterns(schema: Any) -> list[str]:
 
 
 def _walk(schemas: _Schemas, schema: Any, place: str, depth: int) -> None:
-    """Look at a schema and all those within it."""
+    """Validate a schema and all schemas within it."""
     if depth > MOST_DEPTH or len(schemas.found) >= MOST_SCHEMAS:
         raise SchemaError(f"it is nested more than {MOST_DEPTH} deep, or is made of more than {MOST_SCHEMAS:,} schemas")
     schemas.found[place] = schema
@@ -124,7 +124,7 @@ def _within(keyword: str, value: Any, place: str) -> Iterator[tuple[Any, str]]:
 
 
 def _keyword(schemas: _Schemas, keyword: str, value: Any, place: str) -> None:
-    """Look at one keyword and its value."""
+    """Validate one keyword and its value."""
     if keyword not in KEYWORDS:
         raise SchemaError(f"`{keyword}` at `{place}` is no keyword that a check's schema may have")
     if keyword == "$schema" and not (isinstance(value, str) and DRAFTS.fullmatch(value)):
@@ -145,7 +145,7 @@ def _keyword(schemas: _Schemas, keyword: str, value: Any, place: str) -> None:
 
 
 def _pattern(pattern: Any, place: str) -> None:
-    """Refuse what is no regular expression, and one that could search for ever: nothing stops Python's search."""
+    """Reject an invalid regular expression, and one that might never end: Python's search can't be interrupted."""
     try:
         re.compile(pattern)
         runs_away = may_run_away(pattern, LONGEST_TEXT, 1)
@@ -155,20 +155,22 @@ def _pattern(pattern: Any, place: str) -> None:
         raise SchemaError(f"the pattern `{pattern[:200]}` at `{place}` could search a text for ever")
 
 
-def _asked(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[str, ...]) -> int:
-    """Count the schemas that a value is asked of by way of one; each is looked at once."""
+def _count_schemas(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[str, ...]) -> int:
+    """Return the number of schemas that apply to a value through a schema; each is visited once."""
     if place in above:
         raise SchemaError(f"`$ref: {place}` leads back to itself without a step into the value")
     if place not in known:
         if len(above) > MOST_DEPTH:
             raise SchemaError(f"references follow each other more than {MOST_DEPTH} times")
         asks = schemas.asks.get(place, [])
-        known[place] = min(MOST_ASKED + 1, 1 + sum(_asked(schemas, each, known, (*above, place)) for each in asks))
+        known[place] = min(
+            MOST_ASKED + 1, 1 + sum(_count_schemas(schemas, each, known, (*above, place)) for each in asks)
+        )
     if known[place] > MOST_ASKED:
         raise SchemaError(f"references repeat more than {MOST_ASKED:,} schemas for one value")
     return known[place]
 
 
 def _escaped(name: str) -> str:
-    """Write a name as a step of a JSON pointer."""
+    """Return a name as a step of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")

@@ -1,7 +1,7 @@
-"""How long a regular expression may search in the worst case, read from its shape. Pure.
+"""Worst-case cost of a regular expression, derived from its structure. Pure.
 
-Python's own searches backtrack, and nothing in the same process can stop one; so those that could take for ever are
-searched elsewhere.
+Python's searches backtrack, and nothing in the same process can interrupt one; so a separate process runs the
+expressions that might never end.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import math
 import sys
 from typing import Any
 
-# So many steps take some ten seconds.
+# Maximum number of steps of a search: about ten seconds.
 MOST_STEPS = 1e9
 _NEVER = 1e6  # a power of ten that no computer reaches
 
 
 def may_run_away(pattern: str, longest: int, count: int) -> bool:
-    """Return whether a search in `count` texts of at most `longest` letters may take more than some seconds.
+    """Return whether a search in `count` texts of at most `longest` letters may take more than a few seconds.
 
     >>> may_run_away("^[A-Z]{2}-[0-9]+$", 30, 1000), may_run_away("^([a-z]+)*$", 30, 1)
     (False, True)
@@ -31,7 +31,7 @@ def may_run_away(pattern: str, longest: int, count: int) -> bool:
 
 
 def _power(nodes: Any, longest: int) -> float:
-    """Count in powers of ten in how many ways a sequence can be tried."""
+    """Return the number of ways to match a sequence, as a power of ten."""
     return min(_NEVER, sum(_ways(str(op), args, longest) for op, args in nodes))
 
 
@@ -42,7 +42,7 @@ def _ways(op: str, args: Any, longest: int) -> float:
             inner, most = _power(body, longest), min(int(high), longest)
             if low == high:
                 return min(_NEVER, inner * low)
-            # Each time around, what is repeated may be tried in each of its ways.
+            # Each repetition may match in each of its ways.
             return min(_NEVER, math.log10(max(most - low, 1) + 1) + inner * max(most, 1))
         case "BRANCH":
             return math.log10(max(2, len(args[1]))) + max(_power(part, longest) for part in args[1])

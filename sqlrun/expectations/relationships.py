@@ -1,4 +1,4 @@
-"""Columns whose values have to be another table's, and what contracts promise besides: mistakes, and SQL. Pure."""
+"""Relationships: columns whose values must be in another table; their validation and SQL. Pure."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sqlrun.transpile.writer import anti_join, identifier, semi_join
 
 
 def of(model: Model) -> tuple[Expectation, ...]:
-    """List the relationships that a contract promises."""
+    """Return the relationships of a contract."""
     return tuple(one for column in model.columns for one in column.promises if one.type == RELATIONSHIPS)
 
 
 def target(expectation: Expectation) -> str:
-    """Return the name of the table whose keys a relationship's values have to be."""
+    """Return the table that a relationship's values must be in."""
     return str(expectation.kwargs["to"])
 
 
 def problems(project: Project, graph: Graph, views: tuple[str, ...]) -> tuple[Problem, ...]:
-    """Find the promises that can't be held: unknown tables and columns, views, other types, tables further below."""
+    """Find invalid relationships: unknown tables and columns, views, other types, tables further downstream."""
     nodes: list[Model | Seed] = [*project.models, *project.seeds]
     known = {node.name: {column.name: column for column in node.columns} for node in nodes}
     found: list[Problem] = []
@@ -76,9 +76,9 @@ def _below(graph: Graph, name: str) -> set[str]:
 
 
 def orphans(one: Expectation, rows: str, dialect: Dialect, *, but_gone: bool = False) -> str:
-    """Write the query of those of `rows` that have no partner in the relation `target`; NULL needs none.
+    """Return the query of those of `rows` without a partner in the relation `target`; NULL needs none.
 
-    `but_gone` leaves out those whose partner was there before (`gone`).
+    `but_gone` leaves out rows whose partner was deleted (`gone`).
 
     >>> from sqlrun.errors import Place
     >>> keys = {"column": "a", "to": "t", "field": "b"}
@@ -94,7 +94,7 @@ def orphans(one: Expectation, rows: str, dialect: Dialect, *, but_gone: bool = F
 
 
 def gone(one: Expectation, dialect: Dialect) -> str:
-    """Write the query of the keys that are in the relation `was` and not in `target`."""
+    """Return the query of the keys that are in the relation `was` and not in `target`."""
     _, field = _names(one, dialect)
     return (
         f"select w.{field} from was as w {anti_join(dialect)} target as t on w.{field} = t.{field} "
@@ -103,7 +103,7 @@ def gone(one: Expectation, dialect: Dialect) -> str:
 
 
 def rows_of_gone(one: Expectation, rows: str, dialect: Dialect) -> str:
-    """Write the query of those of `rows` whose key is gone."""
+    """Return the query of those of `rows` whose key was deleted."""
     column, field = _names(one, dialect)
     return f"select r.* from {rows} as r {semi_join(dialect)} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
 

@@ -20,16 +20,16 @@ from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile.dialect import DIALECT as _DIALECT
 
 BATCH = "batch"
-# What braces may say, from the left; one that stands alone is an error.
+# Valid uses of braces, tried from the left; any other brace is an error.
 BRACES = re.compile(r"\{\{|\}\}|\{batch\}|[{}]")
 
 
 def passes(expectation: Expectation, columns: tuple[Column, ...] = ()) -> str | None:
-    """Write the Spark SQL predicate of a row that satisfies the expectation; None where there is none.
+    """Return the Spark SQL predicate of a row that satisfies the expectation; None if there is none.
 
-    It is never NULL, and means what Great Expectations means: NULL values are fine but for the null checks,
-    `mostly` plays no part. `columns` (the contract's) give literals the columns' types; without them a
-    literal has the type that YAML gave it. `{"$PARAMETER": "as_of"}` becomes CURRENT_TIMESTAMP().
+    It is never NULL, and has Great Expectations' semantics: NULL values pass except in the null checks,
+    `mostly` is ignored. Literals get the types of `columns` (the contract's); without them a
+    literal has its YAML type. `{"$PARAMETER": "as_of"}` becomes CURRENT_TIMESTAMP().
 
     >>> from sqlrun.errors import Place
     >>> kwargs = {"column": "amount", "min_value": 0}
@@ -48,29 +48,29 @@ def _tree(expectation: Expectation, types: Mapping[str, Family]) -> exp.Expr | N
     condition = expectation.kwargs.get("row_condition")
     if tree is None or condition is None:
         return tree
-    # Rows outside the condition, and those for which it is unknown, aren't looked at.
-    held = exp.Coalesce(this=condition_tree(str(condition)), expressions=[exp.false()])
-    return exp.or_(exp.not_(held), tree)
+    # Rows for which the condition is false or unknown are ignored.
+    condition_true = exp.Coalesce(this=condition_tree(str(condition)), expressions=[exp.false()])
+    return exp.or_(exp.not_(condition_true), tree)
 
 
 def condition_tree(text: str) -> exp.Expr:
-    """Parse a `row_condition`: one boolean expression over the row's own columns. Raises: ValueError."""
-    tree = _one(f"SELECT * FROM {BATCH} WHERE {text}")
+    """Return a `row_condition` parsed: one boolean expression over the row's own columns. Raises: ValueError."""
+    tree = _parse_query(f"SELECT * FROM {BATCH} WHERE {text}")
     if not isinstance(tree, exp.Select) or _condition(tree) is None:
         raise ValueError("a condition is one boolean expression over the row's own columns")
     return tree.args["where"].this  # type: ignore[no-any-return]
 
 
 def batch_query(text: str) -> exp.Query:
-    """Parse an unexpected_rows_query; the batch is the table `batch`. Raises: ValueError with a sentence."""
-    return _one(batch_text(text))
+    """Return an unexpected_rows_query parsed; the batch is the table `batch`. Raises: ValueError with a sentence."""
+    return _parse_query(batch_text(text))
 
 
 def batch_text(text: str) -> str:
-    """Put the table's name into a query over `{batch}`. Raises: ValueError with a sentence.
+    """Return a query over `{batch}` with the table's name. Raises: ValueError with a sentence.
 
-    Braces are doubled as in Great Expectations, which puts the table's name in by `str.format`. Here `{batch}` is all
-    that is put in: a format could ask for a text of any length, or for an attribute.
+    Braces are doubled as in Great Expectations, which formats the query by `str.format`. Here only `{batch}` is
+    replaced: a format could produce a text of any length, or read an attribute.
     """
     found = [piece[0] for piece in BRACES.finditer(text)]
     if any(piece in ("{", "}") for piece in found):
@@ -81,7 +81,7 @@ def batch_text(text: str) -> str:
     return BRACES.sub(lambda piece: written[piece[0]], text)
 
 
-def _one(query: str) -> exp.Query:
+def _parse_query(query: str) -> exp.Query:
     try:
         trees = sqlglot.parse(query, dialect=_DIALECT)
     except SqlglotError as error:
@@ -106,7 +106,7 @@ def _one(query: str) -> exp.Query:
 
 
 def row_predicate(tree: exp.Query) -> exp.Expr | None:
-    """Return P of `SELECT <columns> FROM batch WHERE P`, columns unqualified; None where the query is any more."""
+    """Return P of `SELECT <columns> FROM batch WHERE P`, columns unqualified; None if the query has anything else."""
     if not isinstance(tree, exp.Select):
         return None
     plain = all(
@@ -117,9 +117,9 @@ def row_predicate(tree: exp.Query) -> exp.Expr | None:
 
 
 def _condition(tree: exp.Select) -> exp.Expr | None:
-    given = {name for name, value in tree.args.items() if value}
+    clauses = {name for name, value in tree.args.items() if value}
     where = tree.args.get("where")
-    if where is None or not given <= {"kind", "expressions", "from_", "from", "where"}:
+    if where is None or not clauses <= {"kind", "expressions", "from_", "from", "where"}:
         return None
     if where.find(exp.AggFunc, exp.Window, exp.Query, exp.Explode):
         return None
@@ -139,7 +139,7 @@ def _column(name: Value) -> exp.Expr:
 
 
 def literal(value: Value, family: Family) -> exp.Expr:
-    """Write a value as a Spark SQL literal: text escaped, decimals exact, timestamps with their offset."""
+    """Return a value as a Spark SQL literal: text escaped, decimals exact, timestamps with their offset."""
     if parameter(value) == "as_of":
         return exp.CurrentDate() if family == "date" else exp.CurrentTimestamp()
     if isinstance(value, bool):
@@ -174,7 +174,7 @@ def _bounds(kwargs: Mapping[str, Value], side: exp.Expr, family: Family) -> exp.
         below = exp.LT if kwargs.get("strict_max") else exp.LTE
         parts.append(below(this=side.copy(), expression=literal(high, family)))
     if family == "float":
-        # Spark sorts NaN above every number; a range that has no upper end would take it.
+        # Spark sorts NaN above every number; a range without an upper end would include it.
         parts.append(exp.not_(exp.IsNan(this=side.copy())))
     return exp.and_(*parts)
 
@@ -192,8 +192,8 @@ def _lengths(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Ex
 
 def _inside(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
     family = _family(kwargs, types)
-    given = cast(Sequence[Value], kwargs["value_set"])
-    values = [typed(value, family) for value in given if value is not None]
+    value_set = cast(Sequence[Value], kwargs["value_set"])
+    values = [typed(value, family) for value in value_set if value is not None]
     if not values:
         return exp.false()
     return _column(kwargs["column"]).isin(*[literal(value, family) for value in values])
@@ -221,12 +221,12 @@ def _not_regex(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.
 def _pair(kwargs: Mapping[str, Value], compare: type[exp.Binary]) -> exp.Expr:
     first, second = _column(kwargs["column_A"]), _column(kwargs["column_B"])
     test = compare(this=first, expression=second)
-    held = exp.Coalesce(this=test, expressions=[exp.false()])
+    comparison = exp.Coalesce(this=test, expressions=[exp.false()])
     missing = [side.copy().is_(exp.null()) for side in (first, second)]
     ignored = str(kwargs.get("ignore_row_if", "both_values_are_missing"))
     if ignored == "neither":
-        return held
-    return exp.or_(exp.and_(*missing) if ignored.startswith("both") else exp.or_(*missing), held)
+        return comparison
+    return exp.or_(exp.and_(*missing) if ignored.startswith("both") else exp.or_(*missing), comparison)
 
 
 def _greater(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:

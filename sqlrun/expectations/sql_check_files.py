@@ -1,4 +1,4 @@
-"""The checks that are queries, read from a project's folder and added to the suites. Shell: the analyst's folders."""
+"""Checks written as queries: read their files and add them to the suites. Shell: the analyst's folders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Project:
-    """Return the project with each such check in the suite of its model."""
+    """Return the project with each such check added to its model's suite."""
     del contracts
     found = {suite.model: suite for suite in project.suites}
-    # All that a template and its query can ask for; what contracts say is hashed.
+    # Everything that a template and its query can read; contracts are hashed.
     other_environments = [
         project.vars,
         project.functions,
@@ -33,7 +33,7 @@ def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Pr
         text, name = folder.text(file), folder.name(file)
         if text is None:
             continue
-        from sqlrun.expectations.sql_checks import SqlCheck  # it loads sqlglot, which a project without any spares
+        from sqlrun.expectations.sql_checks import SqlCheck  # loads sqlglot, which a project without checks avoids
 
         make = partial(_sql_check, folder, project, file.stem, name, text)
         check = folder.cached("sql check", [name, text, *other_environments], SqlCheck | None, make)

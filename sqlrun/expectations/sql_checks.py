@@ -1,7 +1,7 @@
-"""Checks that an analyst writes as a query: a file under expectations/ that returns the rows that are wrong. Pure.
+"""Checks that an analyst writes as a query: a file under expectations/ that returns the wrong rows. Pure.
 
-Such a file is rendered and read as a model is, with the same messages, and becomes an `unexpected_rows_expectation` of
-the one model that it reads.
+Such a file is rendered and read like a model, with the same messages, and becomes an `unexpected_rows_expectation` of
+the only model that it reads.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ ONE = "Read one model by {{ ref('model') }}; what needs two tables is compared i
 
 @dataclass(frozen=True, slots=True)
 class SqlCheck:
-    """A check and the model that it is of."""
+    """A check and its model."""
 
     model: str
     expectation: Expectation
 
 
 def read(project: Project, name: str, file: str, text: str) -> SqlCheck | None:
-    """Read a check; None where it can't be known because what it reads is wrong, which is told there.
+    """Return a check; None if it is unknown because a file that it reads has errors, which are reported there.
 
-    Raises: ProjectError with all that is wrong with it.
+    Raises: ProjectError with all errors of the check.
     """
     pseudo = Model.of_text(name, file, text)
     rendered, config = render.check(project, pseudo)
@@ -63,7 +63,7 @@ def read(project: Project, name: str, file: str, text: str) -> SqlCheck | None:
 
 
 def _model(project: Project, rendered: Rendered) -> Model:
-    """Find the model that a check is of."""
+    """Return the model of a check."""
     models = {model.name: model for model in project.models}
     file, lines = rendered.model.file, rendered.model.sql.split("\n")
     read = [*rendered.refs, *rendered.sources]
@@ -90,7 +90,7 @@ def _elsewhere(rendered: Rendered, node: exp.Expr, why: str, instead: str) -> Pr
 
 
 def _over_batch(tree: exp.Query, text: str) -> str:
-    """Write the query over `{batch}`, as it would stand in a suite; other braces are doubled."""
+    """Return the query over `{batch}`, as a suite would have it; other braces are doubled."""
     mark = "sqlrun_batch"
     while mark in text:
         mark += "_"
@@ -105,7 +105,7 @@ def _over_batch(tree: exp.Query, text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    r"""Take the comment that a file begins with.
+    r"""Return the comment at the start of a file.
 
     >>> _comment("-- No order\n--   is free.\nselect 1 -- one")
     'No order is free.'

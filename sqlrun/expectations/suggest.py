@@ -1,4 +1,4 @@
-"""A suite to begin with, from what a published table holds. Shell: DuckDB."""
+"""Suggested suite for a published table. Shell: DuckDB."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sqlrun.project import Column, Expectation, Model, Value
 from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import identifier
 
-# A text column is a small set where it has no more values than this, each of them this often on average.
+# A set of texts has at most this number of values, each with at least this number of rows on average.
 MOST_VALUES, OFTEN = 10, 3
 LONGEST_VALUE = 40
-# Fewer rows say nothing of what is unique.
+# Minimum number of rows to suggest that a column is unique.
 MANY_ROWS = 100
-# Below this share of values a column is expected to be empty rather than filled.
+# Minimum share of values to suggest that a column is filled.
 LEAST_SHARE = 0.5
 PLAIN = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """What one column holds: how many values, how many different ones, the ends, and all of them where they are few."""
+    """Statistics of one column: number of values and of distinct values, minimum and maximum, all values if few."""
 
     name: str
     family: Family
@@ -41,21 +41,26 @@ class Profiled:
 
 
 def suggest(engine: Engine, table: Relation, model: Model, known: Collection[Expectation], as_of: datetime) -> str:
-    """Write a suite, as YAML, that passes on a table; what is `known` already isn't repeated.
+    """Return a suite, as YAML, that passes on a table, without checks that are `known` already.
 
-    Nothing is told of what columns tagged pii hold. Raises: UsageError where there are no rows.
+    It reveals no contents of columns tagged pii. Raises: UsageError if there are no rows.
     """
     columns = [column for column in model.columns if column.name in {c.name for c in table.columns}]
     rows, profiled = _profiled(engine, table, columns)
     if not rows:
         raise UsageError(f"{model.name} has no rows at this tick, so there is nothing to suggest. Choose a --tick.")
-    there = {(e.type, str(e.kwargs.get("column", ""))) for e in known}
+    existing = {(e.type, str(e.kwargs.get("column", ""))) for e in known}
     lines = ["expectations:"]
     for kind, column, kwargs, why in _suggested(rows, profiled, as_of):
-        if (kind, column) in there:
+        if (kind, column) in existing:
             continue
-        given = ", ".join([*([f"column: {_text(column)}"] if column else []), *kwargs])
-        lines += [f"  - type: {kind}", f"    kwargs: {{{given}}}", "    severity: warning", f"    description: {why}"]
+        arguments = ", ".join([*([f"column: {_text(column)}"] if column else []), *kwargs])
+        lines += [
+            f"  - type: {kind}",
+            f"    kwargs: {{{arguments}}}",
+            "    severity: warning",
+            f"    description: {why}",
+        ]
     return "\n".join(lines if len(lines) > 1 else ["expectations: []"])
 
 
@@ -124,7 +129,7 @@ def _between(column: Profiled, as_of: datetime) -> Iterator[_Suggested]:
 
 
 def _number(value: int | Decimal | float) -> str:
-    """Write a number; quoted where YAML's would lose digits."""
+    """Return a number as YAML; quoted if YAML would lose digits."""
     text = format(value, "f") if isinstance(value, Decimal) else repr(value)
     exact = isinstance(value, int) or (Decimal(str(float(value))) == Decimal(text) and "e" not in text)
     return text if exact else _quoted(text)

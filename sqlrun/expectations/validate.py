@@ -1,4 +1,4 @@
-"""Suites of expectations: their mistakes, what a contract implies, which rows each has to see. Pure."""
+"""Validation of suites; checks that a contract implies; the rows that each check needs. Pure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _TEXT_ONLY = re.compile("regex|value_lengths|strftime|dateutil|json")
 
 
 def scope(expectation: Expectation) -> Scope:
-    """Return which rows an expectation has to see: changed rows, rows that share their keys, the table, or none."""
+    """Return which rows an expectation needs: changed rows, rows that share their keys, the table, or none."""
     if expectation.type != QUERY:
         return CATALOGUE[expectation.type].scope
     return _query_scope(str(expectation.kwargs["unexpected_rows_query"]))
 
 
-@lru_cache(1024)  # each tick asks several times of each check
+@lru_cache(1024)  # each tick asks several times for each check
 def _query_scope(query: str) -> Scope:
     return "table" if row_predicate(batch_query(query)) is None else "row"
 
@@ -40,13 +40,13 @@ def _query_scope(query: str) -> Scope:
 def split(
     expectations: Sequence[Expectation],
 ) -> tuple[tuple[Expectation, ...], tuple[Expectation, ...]]:
-    """Part the quarantine rules (rows that break them leave at landing) from the checks of a tick."""
+    """Split the quarantine rules (rows that break them are quarantined at landing) from the checks of a tick."""
     rules = tuple(item for item in expectations if item.on_fail == QUARANTINE)
     return rules, tuple(item for item in expectations if item.on_fail != QUARANTINE)
 
 
 def from_contract(model: Model) -> tuple[Expectation, ...]:
-    """Write the checks that a contract implies: not-null columns, the grain unless rows repeat, dbt's `data_tests`."""
+    """Return the checks that a contract implies: not-null columns, the grain unless rows repeat, dbt's `data_tests`."""
     found = [
         Expectation(
             "expect_column_values_to_not_be_null",
@@ -66,7 +66,7 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
 
 
 def of_model(model: Model, suite: Suite | None) -> tuple[Expectation, ...]:
-    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    """Return the expectations of a model: its contract's keys and nulls, then its suite."""
     return (*from_contract(model), *(suite.expectations if suite else ()))
 
 
@@ -86,10 +86,10 @@ def _unique(model: Model) -> Expectation:
 
 
 def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) -> tuple[Problem, ...]:
-    """Find the mistakes of a suite (SR7xx), which Great Expectations itself would partly pass over in silence.
+    """Return the errors of a suite (SR7xx); Great Expectations itself would silently ignore some of them.
 
-    Of a view nothing is stored; its checks would never run. `lands` says that the model reads a source, so that rows
-    can be quarantined before they become part of it.
+    A view stores nothing, so its checks would never run. `lands`: the model reads a source, so that its rows can be
+    quarantined before they land.
     """
     if is_view and suite.expectations:
         hint = "Check the models that read it, or materialize it as a table."
@@ -104,13 +104,13 @@ def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) 
 
 
 def promised_problems(expectation: Expectation, model: Model) -> tuple[Problem, ...]:
-    """Find the mistakes of one check that a contract asks for."""
+    """Return the errors of one check that a contract declares."""
     return tuple(_problems(expectation, model, False))
 
 
 def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Problem]:
     place = expectation.place
-    found = [Problem(*said[:1], place, *said[1:]) for said in _words(expectation)]
+    found = [Problem(*mistake[:1], place, *mistake[1:]) for mistake in _words(expectation)]
     kind = CATALOGUE.get(expectation.type)
     if kind is None:
         hint = near(expectation.type, tuple(CATALOGUE))
@@ -120,16 +120,16 @@ def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Probl
         message = f"sqlrun does not run `{kind.name}`"
         return [*found, Problem("SR702", place, message, f"Why: {kind.refused}.")]
     named = [*_arguments(expectation, kind)] or [*_named_columns(expectation, kind, model)]
-    # Values and SQL only make sense once the arguments and columns exist.
+    # Values and SQL are only valid if the arguments and columns exist.
     deeper = named or [*_values(expectation, kind, model)]
     deeper = deeper or [*_quarantine(expectation, model, lands)] or [*_volume(expectation, model, lands)]
     return found + [Problem(code, place, message, hint) for code, message, hint in deeper]
 
 
-_Said = tuple[str, str, str]  # code, message, hint
+_Mistake = tuple[str, str, str]  # code, message, hint
 
 
-def _words(expectation: Expectation) -> Iterator[_Said]:
+def _words(expectation: Expectation) -> Iterator[_Mistake]:
     if expectation.severity not in SEVERITIES:
         message = f"`{expectation.type}`: no severity `{expectation.severity}`"
         yield "SR706", message, near(expectation.severity, SEVERITIES)
@@ -138,7 +138,7 @@ def _words(expectation: Expectation) -> Iterator[_Said]:
         yield "SR707", message, near(expectation.on_fail, ON_FAIL)
 
 
-def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Said]:
+def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Mistake]:
     for name in expectation.kwargs:
         if name not in kind.allowed:
             yield "SR703", f"`{kind.name}` has no argument `{name}`", near(name, kind.allowed)
@@ -151,7 +151,7 @@ def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Said]:
             yield "SR704", f"`{kind.name}` needs {' or '.join(bounds)}", ""
 
 
-def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     names = tuple(column.name for column in model.columns)
     for name in columns_of(expectation, kind.columns):
         if name not in names:
@@ -161,7 +161,7 @@ def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterat
         yield "SR713", "column_list has to be a list of two columns or more", ""
 
 
-def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     kwargs = expectation.kwargs
     yield from _parameters(kwargs)
     mistaken = [*mistakes(kwargs)]
@@ -196,15 +196,15 @@ def _never(word: str) -> str:
     return "neither" if word == "both" else "never"
 
 
-def _parameters(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
-    for given in kwargs.values():
-        for value in given if isinstance(given, list) else [given]:
+def _parameters(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
+    for argument in kwargs.values():
+        for value in argument if isinstance(argument, list) else [argument]:
             name = parameter(value)
             if name is not None and name not in PARAMETERS:
                 yield "SR712", f"there is no parameter `{name}`", near(name, PARAMETERS)
 
 
-def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Said]:
+def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Mistake]:
     mostly = kwargs.get("mostly")
     if mostly is None:
         return
@@ -214,7 +214,7 @@ def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Said]:
         yield "SR710", message, "It is the share of rows that have to be good: above 0, up to 1."
 
 
-def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
     listed = kwargs.get("regex_list")
     patterns = [kwargs["regex"]] if "regex" in kwargs else listed
     if listed is not None and not isinstance(listed, list):
@@ -227,7 +227,7 @@ def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
             yield "SR709", f"`{pattern}` is not a regular expression: {error}", ""
 
 
-def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
     if kwargs.get("condition_parser", "spark") != "spark":
         yield "SR713", "condition_parser can only be `spark`", "row_condition is Spark SQL here."
     if kwargs.get("row_condition") is not None:
@@ -237,7 +237,7 @@ def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
             yield "SR711", f"row_condition: {error}", ""
 
 
-def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     kwargs, types = expectation.kwargs, families(model.columns)
     family = types.get(str(kwargs.get("column")), "other")
     if _TEXT_ONLY.search(kind.name) and family not in ("text", "other"):
@@ -254,14 +254,14 @@ def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said
     if kind.name.startswith("expect_column_values_to_be_between"):
         yield from _ordered([typed(kwargs.get(end), family) for end in ("min_value", "max_value")])
     elif "min_value" in kind.allowed:
-        kept = kind.name.startswith(("expect_column_min_", "expect_column_max_"))
-        kept_family = family if kept else "decimal"
+        is_extreme = kind.name.startswith(("expect_column_min_", "expect_column_max_"))
+        kept_family = family if is_extreme else "decimal"
         yield from _ordered([typed(kwargs.get(end), kept_family) for end in ("min_value", "max_value")])
     for name in ("value", "sum_total"):
         typed(kwargs.get(name), "decimal")
 
 
-def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
+def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Mistake]:
     low, high = ends
     if parameter(low) or parameter(high) or low is None or high is None:
         return
@@ -269,7 +269,7 @@ def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
         yield "SR713", f"min_{what} {low} is above max_{what} {high}", ""
 
 
-def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Mistake]:
     if expectation.on_fail != QUARANTINE:
         return
     if not lands:
@@ -283,7 +283,7 @@ def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator
         yield "SR708", message, "Leave one of the two out."
 
 
-def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Mistake]:
     if expectation.type != VOLUME:
         return
     if not lands:

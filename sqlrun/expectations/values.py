@@ -1,4 +1,4 @@
-"""Arguments of expectations, read as values of the column's type. Pure."""
+"""Conversion of expectations' arguments to values of the column's type. Pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FAMILIES: Mapping[str, Family] = {
 
 
 class AsOf(datetime):
-    """The tick's time where an argument asked for it: unlike a written time it may be cut to a date."""
+    """The tick's time in place of a parameter: unlike a literal time, it may be truncated to a date."""
 
 
 def family_of(type_text: str) -> Family:
-    """Sort a Spark SQL type by how its values compare.
+    """Return the family of a Spark SQL type, which determines how its values compare.
 
     >>> family_of("decimal(18,2)"), family_of("array<int>")
     ('decimal', 'other')
@@ -44,16 +44,16 @@ def families(columns: tuple[Column, ...]) -> dict[str, Family]:
 
 
 def parameter(value: Value) -> str | None:
-    """Name the parameter that stands in place of a value (`{"$PARAMETER": "as_of"}`); None for a plain value."""
+    """Return the parameter in place of a value (`{"$PARAMETER": "as_of"}`); None for a plain value."""
     if isinstance(value, Mapping) and set(value) == {"$PARAMETER"}:
         return str(value["$PARAMETER"])
     return None
 
 
 def typed(value: Value, family: Family) -> Value:
-    """Read a YAML value as a value of the column: exact decimals, UTC timestamps. None stays None.
+    """Return a YAML value as a value of the column's type: exact decimals, UTC timestamps. None stays None.
 
-    Raises: ValueError with a sentence for the analyst where the value can't be of that type.
+    Raises: ValueError with a sentence for the analyst if the value can't be of that type.
 
     >>> typed("0.10", "decimal"), typed(3, "integer")
     (Decimal('0.10'), 3)
@@ -82,14 +82,14 @@ def _number(value: Value, family: Family) -> Value:
         raise ValueError(f"{value!r} is not a finite number")
     if family == "float":
         return float(number)
-    # A bound such as 0.5 on whole numbers keeps its fraction.
+    # A bound such as 0.5 on integers keeps its fraction.
     return int(number) if family == "integer" and number == int(number) else number
 
 
 def _moment(value: Value, family: Family) -> Value:
     if isinstance(value, str):
         try:
-            # Python 3.10 reads neither the letter Z nor anything else but isoformat's own output.
+            # Python 3.10 accepts only the output of isoformat, without the letter Z.
             value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
         except ValueError:
             raise ValueError(f"{value!r} is not an ISO date or time") from None
@@ -110,7 +110,7 @@ def _moment(value: Value, family: Family) -> Value:
 
 
 def resolved(kwargs: Mapping[str, Value], as_of: datetime) -> dict[str, Value]:
-    """Put the tick's time where `{"$PARAMETER": "as_of"}` stands, in lists too."""
+    """Return the arguments with the tick's time for each `{"$PARAMETER": "as_of"}`, in lists too."""
 
     def value(given: Value) -> Value:
         if parameter(given) == "as_of":
@@ -121,26 +121,26 @@ def resolved(kwargs: Mapping[str, Value], as_of: datetime) -> dict[str, Value]:
 
 
 def columns_of(expectation: Expectation, names: tuple[str, ...]) -> tuple[str, ...]:
-    """List the columns that an expectation's arguments name; `names` are the arguments that hold them."""
+    """Return the columns that an expectation's arguments name; `names`: the arguments that name columns."""
     found: list[str] = []
     for name in names:
-        given = expectation.kwargs.get(name)
-        found += [str(item) for item in given] if isinstance(given, (list, tuple)) else [str(given)]
+        value = expectation.kwargs.get(name)
+        found += [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
     return tuple(found)
 
 
 def identity(model: str, expectation: Expectation) -> str:
-    """Return the id of a check, the same in all ticks: by model, type and arguments, not by its place in a file.
+    """Return the id of a check, the same in all ticks: by model, type and arguments, not by its position in a file.
 
     >>> from sqlrun.errors import Place
     >>> kwargs = {"column": "amount"}
     >>> identity("orders", Expectation("expect_column_values_to_be_unique", kwargs, "critical", "fail", "", Place("x")))
     'f81f8a0b1929b6a6'
     """
-    said = json.dumps([model, expectation.type, expectation.kwargs], sort_keys=True, default=str)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    text = json.dumps([model, expectation.type, expectation.kwargs], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def number(value: Value, default: float) -> float:
-    """Read a number such as `mostly`; the default where it isn't given."""
+    """Return a number such as `mostly`; the default if it isn't given."""
     return default if value is None else float(cast(float, value))

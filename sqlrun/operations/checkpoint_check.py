@@ -1,8 +1,8 @@
-"""What a landing remembers of its batches, examined: which of its files are not whole, and may they go? Shell: files.
+"""Check of a landing's checkpoint: find its damaged files and decide whether they can be moved aside. Shell: files.
 
-DuckDB's plans are synced one by one; a torn one was never carried out. Of Spark's checkpoint nothing is synced before
-a tick is published: where anything newer is not whole, table and checkpoint both go back to what was published, and
-the files that come after it are landed again.
+DuckDB's plans are synced one by one; a corrupt one was never executed. Spark's checkpoint isn't synced before a tick
+is published: if any newer file of it is damaged, table and checkpoint both return to the published state, and the
+following files are landed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlrun.storage.storage import Storage
 
 
 def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
-    """Look at a landing's checkpoint; what of it and of its table has to go is added to what was found."""
+    """Examine a landing's checkpoint; return `found` with the files of checkpoint and table that have to go."""
     storage, checkpoint = storage_of(warehouse), f"{warehouse}/{path_of(subject.path)}"
     if found.refused:
         return found
@@ -37,7 +37,7 @@ def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Fou
 
 
 def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, project: str) -> None:
-    """Set aside DuckDB's plans from the first torn or missing one on, where the table holds none of them."""
+    """Move aside DuckDB's plans from the first corrupt or missing one on, if the table contains no batch of them."""
     head = found.log.head if found.first is None else found.first - 1
     place, name = path_of(subject.path), batches.identity(checkpoint)
     if not name:
@@ -50,16 +50,16 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, proj
     bad = batches.first_fault(known)
     if bad is None:
         return
-    held = 0
+    committed = 0
     if head > 0:
         table = delta_table.open_table(f"{warehouse}/{subject.path}", head)
-        held = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
-    what = "is torn" if bad in known else "is missing"
-    aside = bad > held
+        committed = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
+    what = "is corrupt" if bad in known else "is missing"
+    removable = bad > committed
     found.findings.append(
-        Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, aside, "" if aside else subject.advice)
+        Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, removable, "" if removable else subject.advice)
     )
-    if aside:
+    if removable:
         found.moves += [f"{place}/{batches.name_of(n)}" for n in sorted(known, reverse=True) if n >= bad]
 
 
@@ -75,23 +75,23 @@ class _Stream:
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def examine(self) -> None:
-        """Compare what the checkpoint says with what the table holds, and both with what was published."""
+        """Compare the checkpoint with the table's contents, and both with the published state."""
         self.names = {folder: self.storage.names(f"{self.checkpoint}/{folder}") for folder in FOLDERS}
         query, known = self._query(), self._known()
         if query is None:
             if self.subject.kept < 1:
-                self._back(-1, "metadata", "can't be read")
+                self._restore(-1, "metadata", "can't be read")
             return
         if known is not None and not query.startswith(known):
-            return  # another table's: landing refuses it
+            return  # another table's checkpoint: landing rejects it
         if known is not None and known != query:
-            self._left(f"{self.subject.path}/{IDENTITY}", "is cut off")
-        published = self._held(query, self.subject.kept)
+            self._move_aside(f"{self.subject.path}/{IDENTITY}", "is cut off")
+        published = self._newest_batch(query, self.subject.kept)
         if published is None:
-            return  # rows that this checkpoint knows nothing of: landing refuses them
+            return  # rows that this checkpoint doesn't know: landing rejects them
         fault = self._fault(query, published)
         if fault is not None:
-            self._back(published, *fault)
+            self._restore(published, *fault)
         else:
             self._orphans()
 
@@ -105,85 +105,89 @@ class _Stream:
         file = f"{self.warehouse}/{self.subject.path}/{IDENTITY}"
         return self.storage.text(file).strip() if self.storage.is_there(file) else None
 
-    def _held(self, query: str, version: int) -> int | None:
-        """Return the newest batch in the table at a version, -1 before its first; None: it holds others' rows."""
+    def _newest_batch(self, query: str, version: int) -> int | None:
+        """Return the newest batch in the table at a version, -1 before its first; None: another query wrote rows."""
         if version < 1:
             return -1
-        held = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
-        return None if held is None else int(held)
+        batch = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
+        return None if batch is None else int(batch)
 
     def _numbers(self, folder: str) -> list[int]:
         return sorted(int(name) for name in self.names.get(folder, ()) if name.isdigit())
 
     def _fault(self, query: str, published: int) -> tuple[str, str] | None:
-        """Find a file newer than what was published that is not whole, or says otherwise than the table."""
+        """Find a file newer than the published state that is damaged or contradicts the table."""
         if self.found.first is not None:
-            return "offsets", "tells of batches that the table has lost"
+            return "offsets", "names batches that the table has lost"
         offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
         for folder, numbers, least in ((OFFSETS, offsets, 2), (COMMITS, commits, 1)):
             for number in (n for n in numbers if n > published):
-                if what := self._torn(folder, str(number), least):
+                if what := self._file_fault(folder, str(number), least):
                     return f"{folder}/{number}", what
         if (
             fault := self._source_fault(self._reached(published), self._reached(offsets[-1]) if offsets else -1)
         ) is not None:
             return fault
-        held = self._held(query, self.found.log.head)
-        if held is None:
+        committed = self._newest_batch(query, self.found.log.head)
+        if committed is None:
             return None
         newest = offsets[-1] if offsets else -1
-        if held > newest:
-            return "offsets", f"ends with batch {newest}, the table holds batch {held}"
-        if commits and commits[-1] > held:
-            return "commits", f"tells of batch {commits[-1]}, the table holds {held}"
-        return None if newest <= held + 1 else ("offsets", f"goes on to batch {newest}, the table holds {held}")
+        if committed > newest:
+            return "offsets", f"ends with batch {newest}, the table ends with batch {committed}"
+        if commits and commits[-1] > committed:
+            return "commits", f"ends with batch {commits[-1]}, the table ends with {committed}"
+        return (
+            None
+            if newest <= committed + 1
+            else ("offsets", f"continues to batch {newest}, the table ends with {committed}")
+        )
 
     def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
-        """Find a list of files, newer than what was published, that is torn, or that a planned batch lacks."""
+        """Find a list of files, newer than the published state, that is corrupt, or that a planned batch lacks."""
         logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         for number, name in logs.items():
-            if number > published and (what := self._torn(LOG, name, 0)):
+            if number > published and (what := self._file_fault(LOG, name, 0)):
                 return f"{LOG}/{name}", what
         missing = [number for number in range(published + 1, planned + 1) if number not in logs]
         return (f"{LOG}/{missing[0]}", "is missing") if missing else None
 
-    def _torn(self, folder: str, name: str, least: int) -> str:
+    def _file_fault(self, folder: str, name: str, least: int) -> str:
         data = self.storage.read(f"{self.checkpoint}/{folder}/{name}")
         fault = stream_checkpoint.fault(data.decode("utf-8", "replace"), least)
         checksum = f"{self.checkpoint}/{folder}/.{name}.crc"
         is_summed = self.storage.is_there(checksum)
         if not fault and is_summed and not hadoop_checksums.fits(data, self.storage.read(checksum)):
-            return "is not what its checksum says"
-        # A list of files that lost its last lines is a list of files: where there are checksums, each has one.
+            return "doesn't match its checksum"
+        # A truncated list of files is still a valid list: a missing checksum, where others have one, reveals it.
         if not fault and not is_summed and any(n.endswith(".crc") for n in self.names[folder]):
             return "has lost its checksum"
         return fault
 
     def _reached(self, batch: int) -> int:
-        """Return the newest number of the source's log that a batch has read."""
+        """Return the highest number in the source's log that a batch has read."""
         try:
             text = self.storage.text(f"{self.checkpoint}/{OFFSETS}/{batch}")
             return int(json.loads(text.strip().split("\n")[-1])["logOffset"])
         except (OSError, ValueError, KeyError, TypeError):
             return batch
 
-    def _back(self, batch: int, file: str, what: str) -> None:
-        """Take table and checkpoint back to a batch: what comes after it is landed again."""
+    def _restore(self, batch: int, file: str, what: str) -> None:
+        """Restore table and checkpoint to a batch; following rows are landed again."""
         place, path = path_of(self.subject.path), self.subject.path
         reached = self._reached(batch)
-        gone = self._lost(reached)
-        aside = not gone
-        if gone:
-            what += f", and {gone}"
+        lost = self._lost(reached)
+        removable = not lost
+        if lost:
+            what += f", and {lost}"
         self.found.findings.append(
-            Finding(self.subject.name, f"{place}/{file}", what, aside, "" if aside else self.subject.advice)
+            Finding(self.subject.name, f"{place}/{file}", what, removable, "" if removable else self.subject.advice)
         )
-        if gone:
+        if lost:
             return
         if path not in self.found.moves:
             first = max(self.subject.kept + 1, 1)
             rest = [f"{path}/_delta_log/{name}" for name in log_faults.since(self.found.log, first)]
-            # A pointer to a checkpoint that goes shuts delta-rs out; without one the folder is listed.
+            # delta-rs fails on a pointer to a deleted checkpoint; without a pointer it lists the folder.
             if rest and "_last_checkpoint" in self.found.log.names:
                 rest.append(f"{path}/_delta_log/_last_checkpoint")
             self.found.moves = list(dict.fromkeys([*rest, *self.found.moves]))
@@ -198,7 +202,7 @@ class _Stream:
                     self.found.moves.append(f"{place}/{folder}/{name}")
 
     def _lost(self, reached: int) -> str:
-        """Return what a way back would lack: the published batches' own log, or files that would be landed again."""
+        """Return why restoring would lose data: a missing log of published batches, or files landed twice; else ""."""
         logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
         for number in range(first, reached + 1):
@@ -214,24 +218,24 @@ class _Stream:
         return {path: None for name in logs for path in stream_checkpoint.paths(self.checkpoint, name)}
 
     def _orphans(self) -> None:
-        """Set aside checksums whose file is gone: Spark takes them for another query's."""
+        """Move aside checksums without a file: Spark takes them for another query's."""
         place = path_of(self.subject.path)
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
-                self._left(f"{place}/{folder}/{name}", "is left over")
+                self._move_aside(f"{place}/{folder}/{name}", "is left over")
         metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
         read, is_summed = self.storage.read, self.storage.is_there(checksum)
         if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):
-            self._left(f"{place}/.{METADATA}.crc", "is not whole")
+            self._move_aside(f"{place}/.{METADATA}.crc", "is corrupt")
 
-    def _left(self, path: str, what: str) -> None:
-        """Set aside a file that nothing is lost with."""
+    def _move_aside(self, path: str, what: str) -> None:
+        """Move aside a file that isn't needed."""
         self.found.findings.append(Finding(self.subject.name, path, what, True))
         self.found.moves.append(path)
 
 
 def _number(name: str) -> int:
-    """Read the number in a checkpoint file's name, its checksum's or its unfinished one's; -1: it has none."""
+    """Return the number in the name of a checkpoint file, its checksum or its temporary file; -1: none."""
     digits = name.lstrip(".").partition(".")[0]
     return int(digits) if digits.isdigit() else -1

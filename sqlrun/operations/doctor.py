@@ -1,7 +1,7 @@
-"""What a loss of power has torn is set aside and told; what was published and is torn is refused. Shell: files, ledger.
+"""Repair after a power failure: move unpublished damage aside, reject published damage. Shell: files, ledger.
 
-A build asks before it does anything else, `sqlrun doctor` looks at everything. Files are moved, never deleted, to
-`<warehouse>/_sqlrun/set_aside/<when>`; what they held is made again from what was published.
+A build checks first what it needs; `sqlrun doctor` checks everything. Files are moved, never deleted, to
+`<warehouse>/_sqlrun/set_aside/<when>`; their contents are computed again from the published state.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Warn = Callable[[str], None]
 
 
 def at_start(ledger: Ledger, clock: datetime, warn: Warn) -> None:
-    """Heal what has to be whole before a tick is planned, and look whether anybody edited the ledger.
+    """Repair the files that planning a tick needs, and check the ledger for edits.
 
-    Raises: UsageError for another's warehouse, an edited ledger, or what can't be healed.
+    Raises: UsageError for another project's warehouse, an edited ledger, or damage that can't be repaired.
     """
     heal_books(ledger, clock, warn)
     ledger.require_chain(CHAIN)
 
 
 def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> None:
-    """Look at all environments' ledgers, receipts and checks, and at whose warehouse it is; heal what can be healed.
+    """Check the warehouse's owner and all environments' ledgers and system tables; repair them where possible.
 
-    Raises: UsageError for another's warehouse, or what can't be healed.
+    Raises: UsageError for another project's warehouse, or damage that can't be repaired.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     for each in environments.all_of(ledger):
@@ -51,25 +51,25 @@ def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> None:
 
 
 def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> None:
-    """Look at the tables that a tick reads and writes, and at what their landings remember; heal what can be healed.
+    """Check the tables that a tick reads and writes, and their landings' checkpoints; repair them where possible.
 
-    Raises: UsageError for what was published and is torn.
+    Raises: UsageError for damage to published data.
     """
     found = []
     for name, table in plan.tables.items():
         if table.shared:
-            continue  # production looks after it
+            continue  # production checks it
         shown = table.state.version if table.state else -1
-        told, project = advice(name, lands=table.lands), ledger.project
-        subject = Subject(name, table.path, shown, shown, table.lands, advice=told, project=project)
+        hint, project = advice(name, lands=table.lands), ledger.project
+        subject = Subject(name, table.path, shown, shown, table.lands, advice=hint, project=project)
         found.append(of_table(ledger, subject, deep=False))
     heal(ledger.warehouse, found, clock, warn)
 
 
 def free_number(ledger: Ledger, plan: TickPlan) -> int:
-    """Return the lowest number that no table of a plan has seen.
+    """Return the lowest tick number that no table of a plan has used.
 
-    A row `pinned` that a loss of power took may have left its tick's commits behind; their transaction ids stay.
+    A power failure can lose a row `pinned` and leave its tick's commits, with their transaction ids.
     """
     used = 0
     for table in plan.tables.values():
@@ -81,31 +81,31 @@ def free_number(ledger: Ledger, plan: TickPlan) -> int:
 
 
 def advice(name: str, *, lands: bool) -> str:
-    """Return what to do where something of a table was published and is torn."""
+    """Return the advice for damage to published data of a table."""
     owner = model_of(name)
     again = f"`sqlrun build --full-refresh --select {owner}+`"
     if lands:
-        return f"It was published. Put the file back from a backup; or land all files again: {again}"
-    return f"It was published. Put the file back from a backup, or make the table anew: {again}"
+        return f"It was published. Restore the file from a backup, or land all files again: {again}"
+    return f"It was published. Restore the file from a backup, or rebuild the table: {again}"
 
 
 def of_table(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
-    """Examine a table, and its landing's checkpoint; versions that any tick has shown are kept."""
+    """Examine a table and its landing's checkpoint; versions of any published tick are protected."""
     found = _examined(ledger, subject, deep=deep)
     if not found.moves or deep:
         return found
-    kept = versions_shown(ledger).get(subject.path, -1)
-    return found if kept <= subject.kept else _examined(ledger, replace(subject, kept=kept), deep=deep)
+    published = versions_shown(ledger).get(subject.path, -1)
+    return found if published <= subject.kept else _examined(ledger, replace(subject, kept=published), deep=deep)
 
 
 def versions_shown(ledger: Ledger) -> dict[str, int]:
-    """Map each table's path to the newest version that a tick of any environment has shown."""
-    kept: dict[str, int] = {}
+    """Return the newest published version of each table, over all environments, by path."""
+    newest: dict[str, int] = {}
     for each in environments.all_of(ledger):
         for tick in each.all_published():
             for state in tick.tables.values():
-                kept[state.path] = max(kept.get(state.path, -1), state.version)
-    return kept
+                newest[state.path] = max(newest.get(state.path, -1), state.version)
+    return newest
 
 
 def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
@@ -114,7 +114,7 @@ def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
 
 
 def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
-    """Examine the ledger: a row that is torn never was, unless one was published after it."""
+    """Examine the ledger: a corrupt row was never committed, unless a later row was published."""
     path = str(PurePosixPath(ledger.path).relative_to(ledger.warehouse))
     subject = Subject("ledger", path, stays=True, project=ledger.project)
     found = Table(ledger.warehouse, subject, deep=deep).examine()
@@ -123,16 +123,16 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
     for version, text in found.texts.items():
         ids = log_faults.transactions(text)
         if version > found.first and any(app.endswith(".published") for app in ids):
-            advice = "A later tick was published, so this was whole once. Put the ledger's folder back from a backup"
+            advice = "A later tick was published, so this was intact before. Restore the ledger's folder from a backup"
             findings = [replace(f, aside=False, advice=advice) for f in found.findings]
             return (replace(found, findings=findings, moves=[]),)
     return (found,)
 
 
 def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
-    """Examine receipts, checks, measures and the book of quarantined lines: they may go from the first torn one on.
+    """Examine run stats, checks, measures and the quarantine log: all from the first corrupt entry on may go.
 
-    Nothing is decided by the first three; a command that writes into the last ends only when its rows are synced.
+    No decision depends on the first three; a command that writes to the last returns only when its rows are synced.
     """
     books = (
         ("receipts", receipts),
@@ -147,13 +147,13 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
 
 
 def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) -> None:
-    """Set aside what may go, take back what another writer did, and say so; refuse where that may not be.
+    """Move damaged files aside, roll back commits of other writers, and report both; raise for published damage.
 
-    Raises: UsageError then; EngineError where something can't be taken back.
+    Raises: UsageError in this case; EngineError if a rollback fails.
     """
     found = list(found)
     for each in found:
-        for path in each.stale:  # Spark would read the file four times, and then go without
+        for path in each.stale:  # Spark would try the file four times before ignoring it
             storage_of(warehouse).delete(f"{warehouse}/{path}")
     found = [each for each in found if each.findings or each.foreign]
     refused = [str(finding) for each in found for finding in each.refused] + foreign_writers.refusals(found)
@@ -168,17 +168,17 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) ->
 
 
 def message(found: Found, folder: str) -> str:
-    """Return what was set aside of a table."""
+    """Return a message about the files of a table that were moved aside."""
     first = found.findings[0]
     more = f" and {text_table.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
     return (
-        f"{first.table}: {first.file} {first.what}, as after a loss of power. It{more} went to {folder}; "
-        "what was published is whole, and the rest is made again."
+        f"{first.table}: {first.file} {first.what}, as after a power failure. It{more} moved to {folder}; "
+        "published data is intact, and the rest is computed again."
     )
 
 
 def set_aside(warehouse: str, paths: Iterable[str], clock: datetime) -> str:
-    """Move files, in this order, to a folder of their own; give its place in the warehouse."""
+    """Move files, in this order, to a new folder; return its path relative to the warehouse."""
     storage = storage_of(warehouse)
     base = f"{SET_ASIDE}/{clock:%Y-%m-%dT%H-%M-%S}"
     folder, turn = base, 1

@@ -1,7 +1,7 @@
-"""Upkeep, by hand or every N ticks: files put together, old ones deleted, the tick published anew. Shell: Delta files.
+"""Maintenance, by hand or every N ticks: compact files, vacuum, publish the tick again. Shell: Delta files.
 
-Nothing that a kept tick needs is touched. A crash on the way leaves tables ahead of the published tick, with the same
-rows; the next build takes them back to it.
+Files that a retained tick needs stay. A crash leaves tables ahead of the published tick, with the same rows; the next
+build rolls them back to it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from sqlrun.storage import lock
 from sqlrun.storage.factory import storage_of
 from sqlrun.system_tables import check_results, measures, receipts
 
-# A reader that opened a table before its tick was replaced may still be at work.
+# Readers that opened a table before its tick was replaced may still be reading.
 READERS = timedelta(hours=1)
 
 
-# Holds the number of the tick after which the tables were looked after last.
+# File with the number of the tick of the last maintenance.
 MARK = "maintained"
 
 
 @dataclass(slots=True)
 class Done:
-    """What was done: files put together and those they became; files, entries of Delta's logs, and tables deleted.
+    """Results of maintenance: compacted files and the files they became; deleted files, log entries and tables.
 
-    `tick`: published anew.
+    `tick`: number of the tick published again.
     """
 
     merged: int = 0
@@ -51,7 +51,7 @@ class Done:
 
 
 def maintain(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], None]) -> Done:
-    """Look after every published table; `keep` is how many ticks can still be shown, compared and gone back to.
+    """Maintain every published table; `keep`: number of ticks that stay readable, comparable and open to rollback.
 
     Raises: UsageError before the first tick, or where a build died and left tables ahead of the published tick.
     """
@@ -61,7 +61,7 @@ def maintain(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], N
 
 
 def due(ledger: Ledger, tick: int, every: int) -> bool:
-    """Return whether so many ticks have passed since the tables were looked after; 0 is never."""
+    """Return whether `every` ticks have passed since the last maintenance; 0 means never."""
     try:
         last = int(storage_of(ledger.warehouse).text(_mark(ledger)))
     except (OSError, ValueError):
@@ -74,31 +74,31 @@ def _mark(ledger: Ledger) -> str:
 
 
 def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
-    """Do what `maintain` does; the caller holds the warehouse."""
-    kept = ledger.newest(keep)
-    if not kept:
+    """Do what `maintain` does; the caller holds the warehouse's lock."""
+    retained = ledger.newest(keep)
+    if not retained:
         raise nothing_published(ledger)
-    newest, done = kept[0], Done()
+    newest, done = retained[0], Done()
     assert_lock_held = partial(_require_alone, ledger, holder, ledger.last_pinned())
-    # What other environments still show, or have made their own tables from, stays as well.
-    wanted = retention.needed([*kept, *environments.others(ledger, keep)])
-    mine = environments.mine(ledger, newest)
-    _require_whole(ledger, newest, mine)
+    # Versions that other environments still show, or derived their own tables from, stay as well.
+    needed = retention.needed([*retained, *environments.others(ledger, keep)])
+    own = environments.mine(ledger, newest)
+    _require_whole(ledger, newest, own)
     states: dict[str, TableState] = dict(newest.tables)
     for name, state in newest.tables.items():
-        if name not in mine:
+        if name not in own:
             continue
         path = f"{ledger.warehouse}/{state.path}"
         assert_lock_held()
-        states[name] = replace(state, version=_put_together(path, done, state.version))
+        states[name] = replace(state, version=_compact(path, done, state.version))
         assert_lock_held()
-        _delete_old(path, wanted[state.path], clock, done)
+        _delete_old(path, needed[state.path], clock, done)
         tell(name)
     assert_lock_held()
-    measures.forget(ledger.warehouse, kept[-1].tick, newest.as_of, ledger.env)
-    _forget(ledger, kept[-1].tick, clock, done)
+    measures.forget(ledger.warehouse, retained[-1].tick, newest.as_of, ledger.env)
+    _forget(ledger, retained[-1].tick, clock, done)
     done.tables = tuple(
-        drop_table(ledger.warehouse, path, assert_lock_held) for path in unused(ledger.warehouse, wanted)
+        drop_table(ledger.warehouse, path, assert_lock_held) for path in unused(ledger.warehouse, needed)
     )
     if states != newest.tables:
         done.tick = ledger.read().last_tick + 1
@@ -112,32 +112,32 @@ def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Ca
 
 
 def _require_alone(ledger: Ledger, holder: str, last: int | None) -> None:
-    """Make sure that nobody has begun a tick since: what was not needed then may be by now."""
+    """Check that no other process has begun a tick since, because that tick may need what was unneeded before."""
     lock.require(ledger.warehouse, holder)
     if ledger.last_pinned() != last:
-        raise LockedError("another build began while this upkeep was at work. It has stopped; start it again.")
+        raise LockedError("another build began during this maintenance, which has stopped. Start it again.")
 
 
 def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
-    """Shorten the books: rows of ticks before the oldest that is kept go, and the logs of the books' own tables."""
+    """Shorten the system tables: delete rows of ticks before the oldest retained one, and old entries of their logs."""
     measured = measures.path_of(ledger.warehouse, ledger.env)
     books = (receipts.path_of(ledger.warehouse, ledger.env), check_results.path_of(ledger.warehouse, ledger.env))
     for path in (ledger.path, *books, measured):
         head = delta_table.head(path)
         if head is not None:
-            if path != measured:  # a tick is compared with weeks of them
+            if path != measured:  # comparisons need weeks of measures
                 delta_table.delete_rows(path, f"tick < {oldest}")
-            _put_together(path, done)
+            _compact(path, done)
             done.files += delta_vacuum.vacuum(path, READERS)
             head = delta_table.head(path)
             assert head is not None
             done.files += delta_vacuum.drop_forgotten(path, head, clock - READERS)
-            done.files += delta_vacuum.drop_change_files(path, head)  # nobody reads the books' change feed
+            done.files += delta_vacuum.drop_change_files(path, head)  # system tables' change feeds have no readers
             done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
 
 
-def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> None:
-    for name in mine:
+def _require_whole(ledger: Ledger, newest: Published, own: Iterable[str]) -> None:
+    for name in own:
         state = newest.tables[name]
         path = f"{ledger.warehouse}/{state.path}"
         head = delta_table.head(path)
@@ -145,19 +145,20 @@ def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> No
             command = f"sqlrun build --env {ledger.env}" if ledger.env else "sqlrun build"
             if found := foreign_writers.between(path, state.version, head or 0, ledger.project):
                 raise UsageError(
-                    f"{name} was changed by another hand than sqlrun's after tick {newest.tick}: "
-                    f"{foreign_commits.summary(found)}. Run `{command}` first; it takes that back, or says what to do."
+                    f"{name} was changed by another writer than sqlrun after tick {newest.tick}: "
+                    f"{foreign_commits.summary(found)}. Run `{command}` first; it rolls the change back, or reports "
+                    "what to do."
                 )
             raise UsageError(
                 f"{name} is at version {head}, tick {newest.tick} shows {state.version}: a build has died or failed "
-                f"since. Run `{command}` first; it takes back what was written."
+                f"since. Run `{command}` first; it rolls the writes back."
             )
 
 
-def _put_together(path: str, done: Done, version: int | None = None) -> int:
-    """Put a table's small files together; give the version that it is at then.
+def _compact(path: str, done: Done, version: int | None = None) -> int:
+    """Compact a table's small files; return its version afterwards.
 
-    `version`: only where it is still at that one, for who has stood still before this may have been overtaken.
+    `version`: only if the table is still at this version; another build may have changed it during a suspension.
     """
     merged, made = delta_table.compact(path, version)
     done.merged += merged
@@ -168,7 +169,7 @@ def _put_together(path: str, done: Done, version: int | None = None) -> int:
 
 
 def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> None:
-    """Delete what no version needs: data files, change files, entries of the log."""
+    """Delete data files, change files and log entries that no given version needs."""
     oldest = min(versions)
     since = delta_table.committed_at(path, oldest)
     if since is None:
@@ -182,12 +183,12 @@ def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> N
 
 
 def unused(warehouse: str, wanted: dict[str, set[int]]) -> list[str]:
-    """List the tables of a warehouse that no tick needs."""
+    """Return the tables of a warehouse that no tick needs."""
     return retention.unused(table_folders(warehouse), wanted)
 
 
 def table_folders(warehouse: str) -> Iterator[str]:
-    """Return the folders in which tables may lie, as `model/hash`."""
+    """Return the folders that may be tables, as `model/hash`."""
     storage = storage_of(warehouse)
     for model in storage.entries(warehouse):
         if model.is_folder:
@@ -196,7 +197,7 @@ def table_folders(warehouse: str) -> Iterator[str]:
 
 
 def drop_table(warehouse: str, path: str, assert_lock_held: Callable[[], None] = lambda: None) -> str:
-    """Delete a table and its landing's checkpoint: with one of them alone, landing again would be refused."""
+    """Delete a table and its landing's checkpoint: landing rejects one without the other."""
     assert_lock_held()
     storage = storage_of(warehouse)
     storage.delete_folder(f"{warehouse}/{path}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verdict(found: Verdict) -> list[Line | str]:
-    """Compare a table with its query, and show rows that differ."""
+    """Return lines that compare a table with its query, and sample rows that differ."""
     if found.ok:
         tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
         return [Line(f"PASS {found.model} equals its query", tag, "good")]
@@ -26,7 +26,7 @@ def verdict(found: Verdict) -> list[Line | str]:
 
 
 def checksum(found: Found) -> list[Line | str]:
-    """Compare a table's checksum with the ledger's."""
+    """Return lines that compare a table's checksum with the ledger's."""
     if found.ok:
         return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
     if found.there is None:
@@ -34,14 +34,14 @@ def checksum(found: Found) -> list[Line | str]:
     tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
     lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
     if found.there.rows == found.told.rows:
-        lines.append("  As many rows as the ledger says, but not the same ones.")
+        lines.append("  The number of rows is that of the ledger, but some rows differ.")
     return lines
 
 
 def upkeep(done: Done, keep: int) -> list[str]:
-    """Return what was done to the tables' files."""
-    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs deleted"
+    """Return lines about the maintenance of tables' files."""
+    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs"
     lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
-    lines += [f"{old}; kept whole: the newest {counted(keep, 'tick')}."]
-    lines += [f"Deleted {path}, which none of them shows." for path in done.tables]
+    lines += [f"Deleted {old}; retained the newest {counted(keep, 'tick')}."]
+    lines += [f"Deleted {path}, which no retained tick shows." for path in done.tables]
     return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines

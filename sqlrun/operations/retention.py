@@ -1,4 +1,4 @@
-"""What the ticks that are kept still need of the warehouse: versions of tables, and tables. Pure."""
+"""Tables and versions that the retained ticks need. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ TABLE = re.compile(r"[^_/][^/]*/[0-9a-f]{12}(-\d+)?(\.[a-z0-9_-]{1,40})?")
 
 
 def needed(ticks: Iterable[Published]) -> dict[str, set[int]]:
-    """Map each table's path to the versions that the ticks show, and those that their tables were made from.
+    """Return the versions of each table that the ticks show or that their tables derive from, by path.
 
-    What a table was made from is where its next change begins, and what `verify` compares it with.
+    A table's next change begins at the versions that it derives from, and `verify` compares it with them.
 
     >>> from sqlrun.publish.table_state import TableState
     >>> a, b = TableState("a/1", 7, None), TableState("b/1", 3, None, {"a": ("a/1", 5)})
@@ -30,5 +30,5 @@ def needed(ticks: Iterable[Published]) -> dict[str, set[int]]:
 
 
 def unused(folders: Iterable[str], wanted: Mapping[str, set[int]]) -> list[str]:
-    """List the tables, as `model/hash`, that no tick needs; a folder with another name isn't sqlrun's to judge."""
+    """Return the tables, as `model/hash`, that no tick needs; folders with other names aren't sqlrun's."""
     return sorted(path for path in folders if TABLE.fullmatch(path) and path not in wanted)

@@ -1,4 +1,4 @@
-"""Ticks that were: listed, compared, gone back to. Shell: the ledger, Delta files, the terminal."""
+"""Past ticks: list them, compare them, roll back to one. Shell: the ledger, Delta files, the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlrun.system_tables import measures, receipts
 
 
 def list_ticks(ledger: Ledger, limit: int) -> list[str]:
-    """List ticks with their time, fate, rows changed, checks and seconds, the newest first."""
+    """Return lines about ticks: time, outcome, rows changed, checks and seconds, the newest first."""
     entries = ledger.entries()
     if not entries:
         raise nothing_published(ledger)
@@ -37,7 +37,7 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
             (
                 entry.tick,
                 f"{entry.as_of:%Y-%m-%d %H:%M}",
-                status + (", read now" if entry.tick == newest else ""),
+                status + (", current" if entry.tick == newest else ""),
                 f"{entry.published_at:%Y-%m-%d %H:%M:%S}" if entry.published_at else None,
                 cost.rows_changed if cost else None,
                 _checks(cost) if cost else None,
@@ -49,16 +49,16 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
 
 
 def _checks(cost: receipts.Total) -> str:
-    """Return how the checks of a tick went."""
+    """Return a summary of a tick's checks."""
     passed = cost.checks - cost.warned - cost.failed
     parts = ((passed, "passed"), (cost.warned, "warned"), (cost.failed, "failed"))
     return ", ".join(f"{count} {word}" for count, word in parts if count) or "none"
 
 
 def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
-    """Return the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+    """Return the deleted (`-`) and inserted (`+`) rows between two published ticks, as bags.
 
-    Raises: UsageError if a tick is unknown, or the model's columns were others then.
+    Raises: UsageError if a tick is unknown, or the model had other columns.
     """
     last = tick_of(ledger, after)
     if before is None:
@@ -82,21 +82,21 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
 
 
 def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> None:
-    """Publish an old tick's tables again, as a new tick. Landed rows stay: the next build takes them in anew.
+    """Publish an earlier tick's tables again, as a new tick. Landed rows stay: the next build processes them again.
 
-    Raises: UsageError if the tick was never published, is the newest, or its files are gone.
+    Raises: UsageError if the tick was never published, is the latest, or its files are gone.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock) as holder:
         newest = tick_of(ledger)
         old = tick_of(ledger, to)
         if old.tick == newest.tick:
-            raise UsageError(f"tick {to} is the one that readers see")
+            raise UsageError(f"tick {to} is the current one")
         for name, state in old.tables.items():
             path = f"{ledger.warehouse}/{state.path}"
-            gone = _gone(path, state.version)
-            if gone:
-                raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
+            fault = _gone(path, state.version)
+            if fault:
+                raise UsageError(f"can't roll back to tick {to}: {name} at version {state.version} {fault}")
         number = ledger.read().last_tick + 1
         lock.require(ledger.warehouse, holder)
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
@@ -108,12 +108,12 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         console.problem(error)
     console.print(
         f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
-        "The next build goes on from there, with every line that has landed since."
+        "The next build continues from there, with every line landed since."
     )
 
 
 def _gone(path: str, version: int) -> str:
-    """Return what of a table's version is missing; nothing where it is whole."""
+    """Return which file of a table's version is missing; empty if the version is complete."""
     try:
         files = delta_table.files_at(delta_table.open_table(path, version))
     except EngineError:

@@ -1,7 +1,7 @@
-"""Published tables against their own queries run in full: the oracle as a command. Shell: DuckDB, Delta files.
+"""Compare published tables with their own queries run in full. Shell: DuckDB, Delta files.
 
-A model is compared with its whole query over the inputs at the versions, and the time, that its last tick read. Where
-every model equals that, the marts equal the whole computation over what has landed, by induction over the graph.
+A model is compared with its full query over the inputs at the versions, and the time, that its last tick read. If
+every model equals its query, the marts equal the full computation over all landed rows, by induction over the graph.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import identifier, type_name
 
-# A key's hash falls into one of these parts.
+# Number of parts that hashes of keys are divided into.
 PARTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One table: how many rows it has, how many are wrong (`-`: they should not be there) and missing (`+`).
+    """One table: number of rows, of wrong rows (`-`: they should not be there) and of missing rows (`+`).
 
-    `sampled`: rows of some keys alone were looked at, and counted.
+    `sampled`: only rows of some keys were compared and counted.
     """
 
     model: str
@@ -47,19 +47,19 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Return whether table and query agree, row for row."""
+        """Return whether table and query agree row for row."""
         return not self.wrong and not self.missing
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which keys are looked at: so many of 100, other ones for another seed."""
+    """A sample of keys: its percentage, and a seed that selects other keys."""
 
     percent: float
     seed: int
 
     def condition(self, keys: Iterable[StoredColumn], dialect: Dialect) -> str:
-        """Write the condition that a row's key is among them.
+        """Return the condition that a row's key is in the sample.
 
         >>> Sample(5, 7).condition([StoredColumn("n", "bigint")], "duckdb")[-19:]
         ' % 1000000 < 50000)'
@@ -76,13 +76,13 @@ def verify(
     samples: int,
     some: Sample | None = None,
 ) -> Iterator[Verdict]:
-    """Compare the named models' tables with their queries, in graph order; landing tables are what is given.
+    """Compare the named models' tables with their queries, in graph order; landing tables are taken as given.
 
-    `some`: only rows of these keys, where a table has a grain; others are compared whole.
+    `some`: compare only rows of these keys if a table has a grain; compare other tables in full.
 
-    A model whose input was built anew since, as by `--full-refresh`, is compared over what it has read.
+    A model whose input was rebuilt since, as by `--full-refresh`, is compared over the input that it has read.
 
-    Raises: UsageError if a model was edited since the tick: its table answers another query.
+    Raises: UsageError if a model was edited since the tick, because its table then answers another query.
     """
     _require_duckdb(workspace, names)
     plan = tick_plan(workspace, warehouse, published, published.tick, published.as_of, names, False)
@@ -98,7 +98,7 @@ def verify(
 
 
 def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
-    """Return the message that a table answers another query than today's: the model's own, or one that it reads."""
+    """Return a message if the model, or a model that it reads, was edited since its table was built; else ""."""
     own = is_edited(workspace, model, published.tables)
     what = "was edited" if own else "reads what was edited"
     if own and set(model.query.rendered.refs) & set(workspace.views):
@@ -130,7 +130,7 @@ def _compared(
     started = time.perf_counter()
     grain = model.query.rendered.model.grain
     kinds = dict(state.columns)
-    # DuckDB pushes the condition down to what the keys are made of.
+    # DuckDB pushes the condition down to the columns that the keys are computed from.
     keys = [StoredColumn(key, kinds[key]) for key in grain]
     where = f" where {some.condition(keys, 'duckdb')}" if some and grain else ""
     queries = {m.name: m.query for m in workspace.models}
@@ -142,7 +142,7 @@ def _compared(
         for name, (_, kind) in zip(names, state.columns, strict=True)
     )
     relations = (relation(warehouse, model.name, state, "kept"), *_inputs(warehouse, published, model))
-    # Both ways, as bags: a row too many and a row too few are told apart, and so is a row that is there twice.
+    # Both directions, as bags: this distinguishes surplus from missing rows, and finds duplicates.
     text = f"""
         with whole as materialized (select * from (select {items} from ({whole})){where}),
         held as (select {", ".join(names)} from kept{where}),
@@ -171,7 +171,7 @@ def _compared(
 
 
 def _inputs(warehouse: str, published: Published, model: Compiled) -> Iterator[Relation]:
-    """Bind the model's inputs at the versions that its tables were made from."""
+    """Return the model's inputs at the versions that its tables were computed from."""
     hidden = {stage.name for stage in model.stages}
     seen: set[str] = set()
     for stage in model.stages:

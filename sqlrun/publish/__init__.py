@@ -1,4 +1,4 @@
-"""What readers see: the ledger of ticks, environments, and tables as a published tick has them.
+"""Publication: the ledger of ticks, environments, and the tables of a published tick.
 
 Entry points: `ledger.Ledger`, `reader.query`.
 """

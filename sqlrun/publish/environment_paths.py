@@ -1,4 +1,4 @@
-"""Environments by name: where their ledgers are, and which of them a table belongs to. Pure."""
+"""Paths of environments: their ledgers, and the environment that owns a table. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PRODUCTION = "prod"
 NAME = re.compile(r"[a-z0-9_-]{1,40}")
 
 
-# A generation is parted by `-`, an environment by `.`, which no name of one has.
+# `-` separates a generation, `.` an environment; names of environments contain neither.
 PLACE = re.compile(r"(?P<meaning>[^/]+/[0-9a-f]{12})(?:-\d+)?(?:\.(?P<env>[a-z0-9_-]{1,40}))?")
 
 
 def environment(text: str | None) -> str:
-    """Read an environment's name; production is the empty one.
+    """Return an environment's name; production's is empty.
 
     >>> environment("prod"), environment("dev")
     ('', 'dev')
@@ -35,7 +35,7 @@ def environment(text: str | None) -> str:
 
 
 def system_folder(env: str) -> str:
-    """Return where an environment's ledger, receipts and checks are, from the warehouse.
+    """Return the folder of an environment's ledger and system tables, relative to the warehouse.
 
     >>> system_folder(""), system_folder("dev")
     ('_sqlrun', '_sqlrun/environments/dev')
@@ -44,7 +44,7 @@ def system_folder(env: str) -> str:
 
 
 def fingerprint_of(path: str) -> str:
-    """Take the hash of a table's meaning from its path; "" where it has none.
+    """Return the fingerprint of a table's definition from its path; "" if it has none.
 
     >>> fingerprint_of("orders/0a1b2c3d4e5f-12.dev")
     '0a1b2c3d4e5f'
@@ -54,7 +54,7 @@ def fingerprint_of(path: str) -> str:
 
 
 def has_fingerprint(path: str, meaning: str) -> bool:
-    """Return whether a table holds a meaning, `model/hash`, whoever built it and when."""
+    """Return whether a table has the fingerprint `model/hash`, in any environment and generation."""
     found = PLACE.fullmatch(path)
     return found is not None and found["meaning"] == meaning
 
@@ -70,18 +70,18 @@ def owner(path: str) -> str:
 
 
 def always(path: str, after: int, until: int) -> bool:
-    """Return True: in a warehouse with one environment, each version was made from the one before."""
+    """Return True: in a warehouse with one environment, each version derives from the previous one."""
     del path, after, until
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class OtherEnvironments:
-    """What the plan of a tick knows of the warehouse's other environments.
+    """The warehouse's other environments, as far as the plan of a tick needs them.
 
-    In an environment `production` is production's newest tick. In production `offers` gives the environments' newest
-    ticks, the first one to be asked first; it is called where a model has to be built. `reaches` tells whether a
-    later version of a table was made from an earlier one.
+    In an environment `production` is production's latest tick. In production `offers` returns the environments' latest
+    ticks, in order of preference; the plan calls it when it has to build a model. `reaches` returns whether a later
+    version of a table derives from an earlier one.
     """
 
     env: str = ""
@@ -91,7 +91,7 @@ class OtherEnvironments:
 
     @property
     def taken(self) -> Collection[str]:
-        """List the paths of tables that are production's, seen from an environment."""
+        """Return the paths of production's tables; empty in production."""
         return {state.path for state in self.production.tables.values()} if self.production else set()
 
 
@@ -99,7 +99,7 @@ ALONE = OtherEnvironments()
 
 
 def own(published: Published | None, other_environments: OtherEnvironments) -> dict[str, TableState]:
-    """List the published tables that a tick may write to."""
+    """Return the published tables that a tick may write to."""
     if published is None:
         return {}
     if not other_environments.env:
@@ -111,5 +111,5 @@ def own(published: Published | None, other_environments: OtherEnvironments) -> d
 
 
 def absolute(is_ancestor: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:
-    """Have paths looked up below a warehouse."""
+    """Return `is_ancestor` for paths relative to the warehouse."""
     return lambda path, after, until: is_ancestor(f"{warehouse}/{path}", after, until)

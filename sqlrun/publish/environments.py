@@ -1,4 +1,4 @@
-"""The warehouse's environments: each a ledger, beside production's. Shell: ledgers, Delta logs."""
+"""The warehouse's environments, each with its own ledger. Shell: ledgers, Delta logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.storage.factory import storage_of
 
 
 def names(warehouse: str) -> list[str]:
-    """List the environments that have a ledger, production left out."""
+    """Return the names of the environments that have a ledger, without production."""
     storage, folder = storage_of(warehouse), f"{warehouse}/_sqlrun/environments"
     return sorted(name for name in storage.names(folder) if storage.is_there(f"{folder}/{name}/ledger/_delta_log"))
 
@@ -26,7 +26,7 @@ def all_of(ledger: Ledger) -> list[Ledger]:
 
 
 def other_environments(ledger: Ledger) -> OtherEnvironments:
-    """Return a tick's plan of the other environments; ledgers are read when they are asked for."""
+    """Return the other environments for a tick's plan; their ledgers are read on demand."""
     is_ancestor = environment_paths.absolute(_reaches, ledger.warehouse)
     if ledger.env:
         return OtherEnvironments(ledger.env, ledger.of(PRODUCTION).read().published, is_ancestor=is_ancestor)
@@ -41,7 +41,7 @@ def other_environments(ledger: Ledger) -> OtherEnvironments:
 
 
 def _reaches(path: str, after: int, until: int) -> bool:
-    """Return whether a version of a table was made from an earlier one, and the log of what lies between is there."""
+    """Return whether a version of a table derives from an earlier one, and the log between them is complete."""
     try:
         head = delta_table.head(path)
         if head is None or head < until:
@@ -53,19 +53,19 @@ def _reaches(path: str, after: int, until: int) -> bool:
 
 
 def others(ledger: Ledger, keep: int | None = None) -> list[Published]:
-    """Read the newest ticks of all other environments, production among them; all ticks if not told how many."""
+    """Return the latest ticks of all other environments, production among them; at most `keep` of each, None: all."""
     return [tick for other in all_of(ledger) if other.env != ledger.env for tick in other.newest(keep)]
 
 
 def mine(ledger: Ledger, newest: Published) -> dict[str, str]:
-    """Map the tables of a tick that its environment alone may write to, to their paths."""
+    """Return the paths of a tick's tables that only its environment may write to, by table."""
     return {name: state.path for name, state in environment_paths.own(newest, other_environments(ledger)).items()}
 
 
 def unknown(ledger: Ledger) -> UsageError:
-    """Return which environments there are."""
-    there = ", ".join([PRODUCTION, *names(ledger.warehouse)])
+    """Return the error for an unknown environment; it lists the existing ones."""
+    existing = ", ".join([PRODUCTION, *names(ledger.warehouse)])
     return UsageError(
-        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {there}. "
+        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {existing}. "
         f"`sqlrun build --env {ledger.env}` makes it."
     )

@@ -1,7 +1,7 @@
-"""Seals of the ledger's rows: a row that was changed, removed or put in by hand is noticed. Pure.
+"""Hash chain of the ledger's rows: it detects changed, removed and inserted rows. Pure.
 
-A row's seal is the hash of its values and of the seal before it, so the rows make a chain, in the order of their ticks,
-`pinned` before `published`. The oldest row that is kept may follow one that is gone.
+A row's hash covers its values and the previous row's hash, so the rows make a chain, in the order of their ticks,
+`pinned` before `published`. The predecessor of the oldest retained row may be gone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SEALED = ("tick", "kind", "as_of", "written_at", "holder", "tables", "follows")
 
 
 def seal(row: Mapping[str, Any]) -> str:
-    """Hash a row's values, `follows` (the seal before it) among them."""
+    """Return the hash of a row's values, `follows` (the previous hash) among them."""
     values = [_text(row.get(name)) for name in SEALED]
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -29,12 +29,12 @@ def _text(value: object) -> str:
 
 
 def order(row: Mapping[str, Any]) -> tuple[int, bool]:
-    """Sort rows as they were written."""
+    """Return a sort key for the order in which rows were written."""
     return row["tick"], row["kind"] == "published"
 
 
 def broken(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return which row doesn't fit its seal, or the row before it; nothing where all do."""
+    """Return a message about the first row that doesn't match its hash or its predecessor; empty if all match."""
     before: Mapping[str, Any] | None = None
     for row in sorted(rows, key=order):
         name = f"the row of tick {row['tick']}, {row['kind']},"

@@ -1,8 +1,8 @@
-"""Ticks planned and ticks published, as rows of a Delta table. Shell: Delta files.
+"""The ledger: planned and published ticks, as rows of a Delta table. Shell: Delta files.
 
 A row `pinned` is written before any table of a tick is; a row `published` after all of them are checked. Both carry
 the transaction id (project, tick), so of two builds that began at the same time one fails to commit. A tick's
-number is used once, published or not. Each row carries a seal, by which an edit is noticed.
+number is used once, published or not. Each row carries a hash, which reveals edits.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ COLUMNS = (
     StoredColumn("seal", "string", False),
 )
 COMPACT_EVERY = 20
-# So many ticks are looked at first.
+# Number of ticks read first.
 NEWEST = 20
 SEALS = ["tick", "kind", "seal"]
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What has happened: the newest published tick (None: there is none) and the highest number ever used."""
+    """The latest published tick (None: there is none) and the highest tick number ever used."""
 
     published: Published | None
     last_tick: int
@@ -53,7 +53,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tick in the ledger. `published_at` None: readers have never seen it."""
+    """One tick in the ledger. `published_at` None: it was never published."""
 
     tick: int
     as_of: datetime
@@ -70,7 +70,7 @@ class Ledger:
         self._folder, self._storage = f"{warehouse}/{system_folder(self.env)}", storage_of(warehouse)
         self.path = f"{self._folder}/ledger"
         self.project = project
-        # The newest rows by the log's entry that they were read at, whole and by their seals alone; and the last seal.
+        # The newest rows, complete and by hashes only, with the log entry that they were read at; and the last hash.
         self._held: dict[bool, tuple[delta_table.Entry, list[dict[str, Any]]]] = {}
         self._sealed: tuple[delta_table.Entry, str] | None = None
 
@@ -79,7 +79,7 @@ class Ledger:
         return Ledger(self.warehouse, self.project, env)
 
     def read(self) -> History:
-        """Read the newest published tick and the highest number in use."""
+        """Return the latest published tick and the highest tick number in use."""
         rows = self._newest_rows(lambda row: row["kind"] == "published")
         if not rows:
             return History(None, self._dropped())
@@ -88,14 +88,14 @@ class Ledger:
         return History(self.published(max(done)) if done else None, last)
 
     def _dropped(self) -> int:
-        """Return the highest number that a dropped environment of this name had used: tables may remember it."""
+        """Return the highest number of a dropped environment of this name: its tables may still record it."""
         try:
             return int(self._storage.text(f"{self._folder}/last_tick"))
         except FileNotFoundError:
             return 0
 
     def drop(self) -> None:
-        """Delete an environment's ledger and its other books; its numbers stay used."""
+        """Delete an environment's ledger and system tables; its tick numbers stay used."""
         assert self.env, "production isn't dropped"
         used = self.read().last_tick
         self._storage.put(f"{self._folder}/last_tick", str(used).encode(), synced=True)
@@ -104,7 +104,7 @@ class Ledger:
                 self._storage.delete_folder(f"{self._folder}/{part}")
 
     def entries(self) -> list[Entry]:
-        """List all ticks, the newest first."""
+        """Return all ticks, the newest first."""
         found: dict[int, dict[str, datetime]] = {}
         for row in self._rows(["tick", "kind", "as_of", "written_at"]):
             found.setdefault(row["tick"], {"as_of": row["as_of"]})[row["kind"]] = row["written_at"]
@@ -114,15 +114,15 @@ class Ledger:
         ]
 
     def published(self, tick: int) -> Published | None:
-        """Read one published tick; None if there is no such."""
-        held = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
-        if held:
-            self._require_unedited(hash_chain.broken(held[-1:]))
-        found = held or self.sealed(f"tick = {tick} and kind = 'published'")
+        """Return one published tick; None if it wasn't published."""
+        cached = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
+        if cached:
+            self._require_unedited(hash_chain.broken(cached[-1:]))
+        found = cached or self.sealed(f"tick = {tick} and kind = 'published'")
         return self._tick(found[-1]) if found else None
 
     def newest(self, count: int | None = None) -> list[Published]:
-        """Read the newest published ticks, the newest first; all of them if not told how many."""
+        """Return the latest published ticks, the newest first; all if `count` is None."""
         ticks = [entry.tick for entry in self.entries() if entry.published_at][:count]
         if not ticks:
             return []
@@ -131,13 +131,13 @@ class Ledger:
         return [found[tick] for tick in ticks]
 
     def all_published(self) -> list[Published]:
-        """Read all published ticks, the oldest first."""
+        """Return all published ticks, the oldest first."""
         return [self._tick(row) for row in self.sealed("kind = 'published'")]
 
     def sealed(self, predicate: str | None = None) -> list[dict[str, Any]]:
-        """Read whole rows, in the order in which they were written.
+        """Return complete rows, in the order in which they were written.
 
-        Raises: UsageError if one doesn't fit its seal: it was edited.
+        Raises: UsageError if one doesn't match its hash: it was edited.
         """
         rows = sorted(self._rows(None, predicate), key=hash_chain.order)
         for row in rows:
@@ -145,7 +145,7 @@ class Ledger:
         return rows
 
     def require_chain(self, ticks: int | None = None) -> None:
-        """Refuse a ledger of which a row was changed, removed or put in: among the newest ticks, or all.
+        """Reject a ledger with a changed, removed or inserted row, among the newest `ticks` or all.
 
         Raises: UsageError naming the row.
         """
@@ -177,7 +177,7 @@ class Ledger:
         return Published(row["tick"], row["as_of"], tables)
 
     def _rows(self, columns: list[str] | None, predicate: str | None = None) -> list[dict[str, Any]]:
-        """Read rows in no order; [] where there is no ledger."""
+        """Return rows in no order; empty if there is no ledger."""
         warehouse_format.require(self.warehouse, self.project)
         head = delta_table.head(self.path)
         if head is None:
@@ -194,23 +194,23 @@ class Ledger:
         except SqlrunError as error:
             if isinstance(error, UsageError):
                 raise
-            raise self._torn(error) from error
+            raise self._read_error(error) from error
         except Exception as error:
-            raise self._torn(error) from error
+            raise self._read_error(error) from error
         return rows
 
     def _newest_rows(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-        """Read tick, kind and seal of the newest ticks' rows, of all where none of those is wanted.
+        """Return tick, kind and hash of the newest ticks' rows; of all rows if `wanted` accepts none of the newest.
 
-        Files of older ones stay closed.
+        Files of older rows stay closed.
         """
         rows = self._latest(NEWEST)
         return rows if any(map(wanted, rows)) else self._rows(SEALS)
 
     def _latest(self, ticks: int, *, whole: bool = False) -> list[dict[str, Any]]:
-        """Read the rows of the newest ticks, or all where the log can't tell which those are.
+        """Return the rows of the newest ticks, or all rows if the log doesn't reveal which these are.
 
-        They are read once for each state of the log: a tick asks for them several times.
+        They are read once for each state of the log, because a tick asks for them several times.
         """
         known = self._known(whole=whole) if ticks == NEWEST else None
         if known is None:
@@ -222,7 +222,7 @@ class Ledger:
         return known
 
     def _known(self, *, whole: bool) -> list[dict[str, Any]] | None:
-        """Return the newest rows, if they were read and the log is as it was then."""
+        """Return the newest rows if they were read at the current state of the log; else None."""
         entry = delta_table.entry_of_head(self.path)
         for each in {True, whole}:
             found = self._held.get(each)
@@ -231,14 +231,14 @@ class Ledger:
         return None
 
     def last_pinned(self) -> int | None:
-        """Ask the log, which is open anyway, for the newest tick's number; None where it can't tell."""
+        """Return the newest tick's number from the log, which is open anyway; None if the log doesn't contain it."""
         head = delta_table.head(self.path)
         if head is not None:
             with contextlib.suppress(EngineError):
                 return delta_table.open_table(self.path, head).transaction_version(f"{self.project}.pinned")
         return None
 
-    def _torn(self, error: Exception) -> EngineError:
+    def _read_error(self, error: Exception) -> EngineError:
         first = first_line(error)[:300]
         return EngineError(
             f"the ledger {self.path} can't be read: {first}. `sqlrun doctor` tells what is torn; "
@@ -246,16 +246,16 @@ class Ledger:
         )
 
     def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> int:
-        """Write down what a tick will read, before it writes anything; give the ledger's version then."""
+        """Record the plan of a tick before it writes anything; return the ledger's version afterwards."""
         return self._append(tick, "pinned", as_of, tables, at, holder)
 
     def publish(
         self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str, after: int
     ) -> None:
-        """Make a tick the one that readers see: first the tables are made durable, then the row.
+        """Publish a tick: first make its tables durable, then write the row.
 
-        `after` is the ledger's version at this tick's pin. A build that stood still while another one began finds a
-        newer one. Raises: LockedError then.
+        `after` is the ledger's version at this tick's pin. A newer version means that another build began while this
+        one was suspended. Raises: LockedError in this case.
         """
         self._storage.sync(self.warehouse)
         self._append(tick, "published", as_of, tables, at, holder, after)
@@ -278,7 +278,7 @@ class Ledger:
         with table_pool.writing(self.path) as table:
             version, row = self._appended(table, tick, kind, after, (tick, kind, as_of, at, holder, to_json(tables)))
         entry = delta_table.entry_of_head(self.path)
-        # No other commit came between: then this row is the one that the next one follows.
+        # If no other commit came between, the next row follows this one.
         alone = entry is not None and entry[1] == version
         self._sealed = (entry, str(row["seal"])) if entry is not None and alone else None
         known = self._held.get(True)
@@ -290,7 +290,7 @@ class Ledger:
     def _appended(
         self, table: DeltaTable, tick: int, kind: str, after: int | None, values: tuple[object, ...]
     ) -> tuple[int, dict[str, Any]]:
-        """Append a row, and give the ledger's version then, and the row."""
+        """Append a row; return the ledger's version and the row."""
         from deltalake.exceptions import CommitFailedError
 
         app_id = f"{self.project}.{kind}"
@@ -309,7 +309,7 @@ class Ledger:
         return table.version(), row
 
     def _last_seal(self) -> str:
-        """Return the seal of the row that was written last, "" where there is none."""
+        """Return the hash of the row written last; "" if there is none."""
         if self._sealed is not None and self._sealed[0] == delta_table.entry_of_head(self.path):
             return self._sealed[1]
         before = max(self._newest_rows(bool), key=hash_chain.order, default=None)
@@ -317,5 +317,5 @@ class Ledger:
 
 
 def _as_read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as it is read back: times in UTC."""
+    """Return a row as a reader gets it: times in UTC."""
     return {n: v.astimezone(timezone.utc) if isinstance(v, datetime) else v for n, v in row.items()}

@@ -1,4 +1,4 @@
-"""Rows as readers see them: the tables of a published tick, without a JVM. Shell: Delta files, DuckDB."""
+"""Rows of a published tick's tables, without a JVM. Shell: Delta files, DuckDB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 QUARANTINE, RESCUED = "__quarantine", "__rescued"
-# Parts of a landing table that have names of their own: the hidden columns that they show, and which rows.
+# Named subsets of a landing table: the hidden columns that each shows, and its condition on rows.
 PARTS = (
     (QUARANTINE, landing_query.PROVENANCE, QUARANTINED_ROWS),
     (
@@ -38,7 +38,7 @@ def relation(warehouse: str, name: str, state: TableState, label: str = "") -> R
 
 
 def nothing_published(ledger: Ledger) -> UsageError:
-    """Return the error that there is nothing to read yet."""
+    """Return the error for a warehouse without a published tick."""
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
         return environments.unknown(ledger)
     if ledger.env:
@@ -50,9 +50,9 @@ def nothing_published(ledger: Ledger) -> UsageError:
 
 
 def tick_of(ledger: Ledger, tick: int | None = None) -> Published:
-    """Find a published tick, the newest by default.
+    """Return a published tick, the latest by default.
 
-    Raises: UsageError if there is none, or that one was never published or is not kept any more.
+    Raises: UsageError if there is none, or the given one was never published or is no longer retained.
     """
     newest = ledger.read().published
     if newest is None:
@@ -69,9 +69,9 @@ def tick_of(ledger: Ledger, tick: int | None = None) -> Published:
 
 
 def find(published: Published, warehouse: str, name: str) -> Relation:
-    """Find a table, or the quarantine or the rescued fields of a landing table.
+    """Return a table, or the quarantine or the rescued fields of a landing table.
 
-    Raises: UsageError naming what is near.
+    Raises: UsageError that suggests similar names.
     """
     tables = own_tables(published.tables)
     if name in published.tables:

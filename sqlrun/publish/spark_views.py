@@ -1,4 +1,4 @@
-"""The tables of one published tick as views of Spark's, for notebooks and BI: SQL to run there. Shell: the ledger."""
+"""SQL statements that define a published tick's tables as Spark views, for notebooks and BI. Shell: the ledger."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sqlrun.transpile.writer import identifier
 
 
 def of_tick(warehouse: str, tick: int | None, env: str) -> list[str]:
-    """Return the views of a published tick, the newest by default.
+    """Return the statements for a published tick, the latest by default.
 
-    Raises: UsageError if the warehouse has no published tick, or not this one.
+    Raises: UsageError if the warehouse has no published tick, or not the given one.
     """
     return list(statements(tick_of(Ledger(warehouse, "", env), tick), str(Path(warehouse).resolve())))
 
 
 def statements(published: Published, warehouse: str) -> Iterator[str]:
-    """Write a temporary view for each table, pinned to its version: one tick, whatever is built since.
+    """Return a temporary view for each table, pinned to its version, so that later builds don't change it.
 
-    They need a session with Delta Lake's extension. `warehouse` is a path as Spark sees it.
+    The views need a session with Delta Lake's extension. `warehouse` is a path as Spark sees it.
 
     >>> from sqlrun.publish.table_state import TableState
     >>> state = TableState("orders/0a1b2c3d4e5f", 7, None, columns=(("id", "int"),), where="_reason is null")

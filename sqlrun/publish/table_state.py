@@ -1,4 +1,4 @@
-"""What the ledger says of a tick: which table is at which version, made from which inputs. Pure."""
+"""The state of each table in a published tick: version, inputs and time; its JSON form in the ledger. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TableState:
     """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
 
     `as_of` is the time of the tick that last maintained the table; `content` the hash of a seed's rows, or
-    of the rules that a landing table's lines were judged by;
-    `checksum` what its rows add up to (`checksums.py`), "" where that isn't known.
+    of the rules that validated a landing table's lines;
+    `checksum` the sum of hashes of its rows (`checksums.py`), "" if unknown.
     """
 
     path: str
@@ -30,13 +30,13 @@ class TableState:
     checksum: str = ""
 
     def with_checksum(self, text: str) -> TableState:
-        """Return the same state with what its rows add up to."""
+        """Return this state with a checksum."""
         return replace(self, checksum=text)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The tick that readers see.
+    """A published tick, with the states of its tables.
 
     >>> from datetime import timezone
     >>> str(Published(3, datetime(2026, 1, 31, 12, 5, tzinfo=timezone.utc), {}))
@@ -52,7 +52,7 @@ class Published:
 
 
 def to_json(tables: Mapping[str, TableState]) -> str:
-    """Write table states as one line of JSON."""
+    """Return table states as one line of JSON."""
     return json.dumps(
         {
             name: {
@@ -72,7 +72,7 @@ def to_json(tables: Mapping[str, TableState]) -> str:
 
 
 def from_json(text: str) -> dict[str, TableState]:
-    """Read what `to_json` wrote.
+    """Return the table states that `to_json` wrote.
 
     >>> from datetime import timezone
     >>> noon = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -95,5 +95,5 @@ def from_json(text: str) -> dict[str, TableState]:
 
 
 def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:
-    """Leave out the hidden tables that hold models' inner results."""
+    """Return the tables without hidden ones, which hold models' intermediate results."""
     return {name: state for name, state in tables.items() if not is_state_table(name)}

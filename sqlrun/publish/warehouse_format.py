@@ -1,6 +1,6 @@
-"""Whose a warehouse is, and in which format: `<warehouse>/_sqlrun/format`. Shell: a file.
+"""The warehouse's owner and format version: `<warehouse>/_sqlrun/format`. Shell: a file.
 
-Every command asks before it does anything, and once more when it holds the warehouse.
+Every command checks them before it does anything, and again when it has locked the warehouse.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ FORMAT = 1
 
 
 def file_of(warehouse: str) -> str:
-    """Return where a warehouse's mark is."""
+    """Return the path of a warehouse's format file."""
     return f"{warehouse}/_sqlrun/format"
 
 
 def require(warehouse: str, project: str) -> None:
-    """Refuse a warehouse of a newer format, or of another project; one without a mark is nobody's yet.
+    """Reject a warehouse of a newer format or of another project; one without a format file has no owner yet.
 
-    `project` "": who only reads what is published needs no project.
-    Raises: UsageError saying what to do.
+    `project` "": a command that only reads published ticks needs no project.
+    Raises: UsageError with a way out.
     """
     file = file_of(warehouse)
     try:
@@ -56,7 +56,7 @@ def require(warehouse: str, project: str) -> None:
 
 
 def put(warehouse: str, project: str) -> None:
-    """Mark a warehouse that has no mark yet, durably."""
+    """Write the format file, durably, if the warehouse has none yet."""
     storage, file = storage_of(warehouse), file_of(warehouse)
     if not storage.is_there(file):
         mark = json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__})

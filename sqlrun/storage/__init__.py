@@ -1,4 +1,4 @@
-"""The files of a warehouse, wherever it lies: read, listed, written whole, deleted and locked through one interface.
+"""One interface to a warehouse's files: read, list, write atomically, delete and lock.
 
 Entry points: `storage.Storage`, `factory.storage_of`, `lock.hold`. The engines read and write data files themselves.
 """

@@ -1,4 +1,4 @@
-"""The storage that a path is of. Shell: the storages."""
+"""The storage for a path. Shell: the storages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 def storage_of(path: str) -> Storage:
     """Return the storage of a warehouse, or of a path in it.
 
-    Raises: UsageError for an address: a profile is refused one before (SR131).
+    Raises: UsageError for a URL; the profile's validation already rejects one (SR131).
     """
     if SCHEME.match(path):
         raise UsageError(f"`{path}` is no folder: a warehouse lies in one; mount the store there")

@@ -1,4 +1,4 @@
-"""A warehouse on a local disk, or on one that is mounted. Shell: files."""
+"""Storage of a warehouse on a local or mounted disk. Shell: files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlrun.storage.storage import Entry, Stamp
 
 
 class LocalStorage:
-    """Files and folders of the operating system; what each verb promises says `Storage`."""
+    """Files and folders of the operating system. `Storage` documents each method."""
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""
@@ -33,7 +33,7 @@ class LocalStorage:
             return first, file.read(length)
 
     def stamp(self, path: str) -> Stamp | None:
-        """Return which file lies at a path."""
+        """Return the stamp of the file at a path."""
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -41,11 +41,11 @@ class LocalStorage:
         return Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
 
     def is_there(self, path: str) -> bool:
-        """Return whether a file or a folder lies at a path."""
+        """Return whether a path is a file or a folder."""
         return os.path.exists(path)
 
     def is_folder(self, path: str) -> bool:
-        """Return whether a folder lies at a path."""
+        """Return whether a path is a folder."""
         return os.path.isdir(path)
 
     def names(self, folder: str) -> list[str]:
@@ -56,7 +56,7 @@ class LocalStorage:
             return []
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return what a folder holds; what goes while it is listed is left out."""
+        """Return a folder's entries, without files deleted during the listing."""
         found = []
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as listed:
             for each in listed:
@@ -75,8 +75,8 @@ class LocalStorage:
         return atomic_files.write_new(Path(path), data, synced=synced)
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder and those that it lies in."""
-        Path(folder).mkdir(parents=True, exist_ok=True)  # unlike makedirs it asks nothing before it tries
+        """Create a folder and its parents."""
+        Path(folder).mkdir(parents=True, exist_ok=True)  # unlike makedirs, it tries before it checks
 
     def move(self, path: str, to: str) -> None:
         """Rename a file or a folder."""
@@ -90,12 +90,12 @@ class LocalStorage:
             os.unlink(path)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all that is in it."""
+        """Delete a folder with its contents."""
         if os.path.lexists(folder):
             shutil.rmtree(folder)
 
     def delete_empty(self, folder: str) -> None:
-        """Delete a folder in which nothing is."""
+        """Delete an empty folder."""
         with suppress(OSError):
             os.rmdir(folder)
 
@@ -104,9 +104,9 @@ class LocalStorage:
         atomic_files.sync(folder)
 
     def hold(self, path: str, text: str, taken: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a lock file by the operating system's lock."""
+        """Lock a file by the operating system's lock."""
         return local_lock.hold(path, text, taken)
 
     def require_no_links(self, warehouse: str) -> None:
-        """Refuse a warehouse with a link among its tables and books."""
+        """Reject a warehouse that has a link among its tables and system tables."""
         own_folders.require_warehouse(warehouse)

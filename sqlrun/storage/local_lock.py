@@ -1,4 +1,4 @@
-"""A lock file on a local disk, by `flock`. Shell: a lock file."""
+"""Lock files on a local disk, by `flock`. Shell: a lock file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def hold(path: str, text: str, taken: Callable[[str], None]) -> Iterator[None]:
-    """Hold a lock file, which says who holds it; `Storage.hold` says what `taken` is."""
-    descriptor = _taken(Path(path), taken)
+    """Lock a file and write the holder's name into it; `Storage.hold` documents `taken`."""
+    descriptor = _open_locked(Path(path), taken)
     try:
-        # The new words first, then the end of the old ones is cut off: who reads meanwhile finds a holder's name.
+        # Write the new text before cutting off the end of the old one, so that readers always find a holder's name.
         os.pwrite(descriptor, text.encode(), 0)
         os.ftruncate(descriptor, len(text.encode()))
         yield
@@ -22,13 +22,13 @@ def hold(path: str, text: str, taken: Callable[[str], None]) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _taken(file: Path, taken: Callable[[str], None]) -> int:
-    """Open the file and lock it; anew where it was deleted meanwhile (`sqlrun clean`): a lock goes with its file."""
+def _open_locked(file: Path, taken: Callable[[str], None]) -> int:
+    """Open the file and lock it; again if `sqlrun clean` deleted it in between, because a lock goes with its file."""
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            _take(descriptor, taken)
+            _lock(descriptor, taken)
             if _is_there(file, descriptor):
                 return descriptor
         except BaseException:
@@ -37,7 +37,7 @@ def _taken(file: Path, taken: Callable[[str], None]) -> int:
         os.close(descriptor)
 
 
-def _take(descriptor: int, taken: Callable[[str], None]) -> None:
+def _lock(descriptor: int, taken: Callable[[str], None]) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""One build at a time on a warehouse. Shell: a lock file."""
+"""The build lock: one build at a time on a warehouse. Shell: a lock file."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from sqlrun.storage.factory import storage_of
 
 
 def holder(at: datetime) -> str:
-    """Describe this process, for the one that finds the warehouse taken."""
+    """Describe this process for another one that finds the warehouse locked."""
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": at.isoformat(timespec="seconds")})
 
 
 @contextmanager
 def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None) -> Iterator[str]:
-    """Hold the warehouse; the lock of a process that died is free by itself.
+    """Lock the warehouse. The operating system frees the lock when its process dies.
 
-    `wait` is told who holds it, once, and then the lock is waited for.
-    Raises: LockedError naming host, pid and since when, if another process holds it and there is no `wait`;
-        EngineError if the file can't be written; UsageError where a link in the warehouse leads elsewhere.
+    `wait` receives the holder's name, once; then this process waits for the lock.
+    Raises: LockedError naming host, pid and time of the lock, if another process holds it and there is no `wait`;
+        EngineError if the file can't be written; UsageError if a link in the warehouse leads elsewhere.
     """
 
     def taken(text: str) -> None:
-        told = f"another build holds the warehouse {warehouse}{_named(text)}"
+        message = f"another build holds the warehouse {warehouse}{_holder_name(text)}"
         if wait is None:
-            raise LockedError(f"{told}. Wait for it to end (build --wait does), or stop it.") from None
-        wait(f"{told}. Waiting for it to end.")
+            raise LockedError(f"{message}. Wait for it to end (build --wait does), or stop it.") from None
+        wait(f"{message}. Waiting for it to end.")
 
     storage, file, me = storage_of(warehouse), _file(warehouse), holder(at)
     storage.require_no_links(warehouse)
-    with ExitStack() as held:
-        with _explained(file):
-            held.enter_context(storage.hold(file, me, taken))
+    with ExitStack() as stack:
+        with _explain_errors(file):
+            stack.enter_context(storage.hold(file, me, taken))
         yield me
 
 
 def require(warehouse: str, me: str) -> None:
-    """Make sure that the warehouse is still held by who took it as `me`; asked before each write.
+    """Check that the process that locked the warehouse as `me` still holds the lock; called before each write.
 
-    The lock goes with its file, not with its name. Where somebody deleted the file, or a file system between machines
-    gave the lock away while this process stood still, another build may have begun.
-    Raises: LockedError naming the other one.
+    The lock goes with its file, not with its name. Another build may have begun if a user deleted the file, or if a
+    network file system released the lock while this process was suspended.
+    Raises: LockedError naming the other process.
     """
     file = _file(warehouse)
-    with _explained(file):
+    with _explain_errors(file):
         try:
             text = storage_of(warehouse).read(file).decode("utf-8", "replace")
         except FileNotFoundError:
             text = ""
     if text != me:
-        by = _named(text)
+        by = _holder_name(text)
         taken = f"was taken over by another build{by}" if text else "is free for others: its lock file is gone"
         raise LockedError(
             f"the warehouse {warehouse} {taken}. This build has stopped without publishing; start it again."
@@ -67,7 +67,7 @@ def _file(warehouse: str) -> str:
 
 
 @contextmanager
-def _explained(file: str) -> Iterator[None]:
+def _explain_errors(file: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -77,8 +77,8 @@ def _explained(file: str) -> Iterator[None]:
         ) from error
 
 
-def _named(text: str) -> str:
-    """Return the name of the holder, as far as the file tells."""
+def _holder_name(text: str) -> str:
+    """Return the holder's name from the lock file's text."""
     try:
         by, _ = json.JSONDecoder().raw_decode(text)
         return f": pid {by['pid']} on {by['host']}, since {by['since']}"

@@ -1,4 +1,4 @@
-"""What sqlrun asks of the place where a warehouse lies. Pure."""
+"""The interface of a warehouse's storage. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Which file lies at a path: another one, or the same one changed, has another stamp.
+    """Identity of the file at a path: a changed or replaced file has another stamp.
 
-    `identity` and `modified` are the place's own: an inode and nanoseconds, or what an object store has instead.
+    `identity` and `modified` depend on the storage: an inode and nanoseconds, or an object store's equivalents.
     """
 
     identity: int | str
@@ -22,9 +22,9 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a folder holds: a file or a folder, by its name in it. A link is no folder.
+    """A file or a folder, by its name in its parent folder. A link isn't a folder.
 
-    `modified`: when it was changed, in seconds since 1970.
+    `modified`: time of the last change, in seconds since 1970.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Entry:
 
 
 class Storage(Protocol):
-    """The verbs. Paths are texts with `/` between their names. What fails is an OSError.
+    """A warehouse's files. The names in a path are separated by `/`. Methods raise OSError on failure.
 
-    Where folders are no things of their own, each path that files lie below is one.
+    Where the storage has no folders, each prefix of a file's path counts as one.
     """
 
     def read(self, path: str) -> bytes:
@@ -49,58 +49,58 @@ class Storage(Protocol):
         """Return a file's first and last bytes, fewer where it is shorter. Raises: FileNotFoundError."""
 
     def stamp(self, path: str) -> Stamp | None:
-        """Return which file lies at a path; None where there is none."""
+        """Return the stamp of the file at a path; None if there is no file."""
 
     def is_there(self, path: str) -> bool:
-        """Return whether a file or a folder lies at a path."""
+        """Return whether a path is a file or a folder."""
 
     def is_folder(self, path: str) -> bool:
-        """Return whether a folder lies at a path."""
+        """Return whether a path is a folder."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, in no order; none where there is no folder. The cheapest question of all."""
+        """Return the names in a folder, in no order; empty if there is no folder. The cheapest query of a storage."""
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return what a folder holds, in no order; nothing where there is no folder."""
+        """Return a folder's entries, in no order; empty if there is no folder."""
 
     def put(self, path: str, data: bytes, *, synced: bool) -> None:
-        """Write a file, in place of one that is there: whole, or not at all and nothing beside it.
+        """Write a file atomically, replacing an existing one; on failure nothing is left behind.
 
-        `synced`: it is durable when this returns; otherwise when `sync` has been called.
+        `synced`: the file is durable on return; otherwise after the next `sync`.
         """
 
     def put_if_absent(self, path: str, data: bytes, *, synced: bool) -> bool:
-        """Write a file as `put` does where none is; otherwise nothing, and return False.
+        """Write a file as `put` does and return True; if the path exists, write nothing and return False.
 
-        Of several who write one path at once, one is told True.
+        Of several concurrent writers of one path, one gets True.
         """
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder and those that it lies in, for others to write to; nothing where it is there."""
+        """Create a folder and its parents, writable for others; do nothing if it exists."""
 
     def move(self, path: str, to: str) -> None:
-        """Move a file or a folder, and make the folders that it then lies in; nothing where it isn't there."""
+        """Move a file or a folder and create the target's parents; do nothing if it doesn't exist."""
 
     def delete(self, path: str) -> None:
-        """Delete a file or a link; nothing where there is none."""
+        """Delete a file or a link; do nothing if there is none."""
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all that is in it; nothing where there is none. What a link in it leads to stays."""
+        """Delete a folder with its contents; do nothing if there is none. Targets of links in it stay."""
 
     def delete_empty(self, folder: str) -> None:
-        """Delete a folder in which nothing is; one that holds something, or can't be deleted, stays."""
+        """Delete an empty folder; leave one that isn't empty or can't be deleted."""
 
     def sync(self, folder: str) -> None:
-        """Make durable all that was written to the place in which a folder lies, by engines as well."""
+        """Make all writes to the folder's file system durable, those of engines as well."""
 
     def hold(self, path: str, text: str, taken: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold a lock file that says `text`; the lock of a process that died is free by itself.
+        """Lock a file and write `text` into it. The operating system frees the lock when its process dies.
 
-        Where another one holds it, `taken` is called with what the file says: it raises, or the lock is waited for.
+        If another process holds the lock, call `taken` with the file's text: it raises, or this process waits.
         """
 
     def require_no_links(self, warehouse: str) -> None:
-        """Refuse a warehouse in which a link leads a write or a deletion elsewhere.
+        """Reject a warehouse in which a link would redirect a write or a deletion.
 
         Raises: UsageError naming the link.
         """

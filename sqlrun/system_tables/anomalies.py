@@ -1,11 +1,12 @@
-"""What to expect of a measure from its own past, by hour of the week, and what is unusual. Pure.
+"""Expected ranges of measures from their history by hour of the week, and unusual values. Pure.
 
-A tick is compared with ticks that covered about as much time (half to twice), as a replay of an hour says nothing of
-five minutes; counts are scaled by the time. All hours are UTC: where clocks are changed the rhythm moves by an hour.
+A tick is compared with ticks that covered about as much time (half to twice), because the replay of an hour isn't
+comparable with five minutes; counts are scaled by the time. All hours are UTC: daylight saving time moves the rhythm
+by an hour.
 
-The expected range is the median, widened by what the values differ (median absolute deviation), by chance (few rows
-vary more than many) and by a share of the median below which nothing is unusual. What is reached in most of the past
-weeks is never unusual: a source that sends every half hour has two heights.
+The expected range is the median, widened by the spread of the values (median absolute deviation), by statistical noise
+(few rows vary more than many) and by a minimum share of the median. A value that most past weeks reached is never
+unusual: a source that sends every half hour has two levels.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from sqlrun.events import Measure
 
 DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 NOT_ENOUGH = "not enough history"
-# Fewer values say nothing, nor do those of fewer weeks or days.
+# Minimum number of values, of weeks or days, and of recent values for a range; maximum number of recent values.
 FEWEST, FEWEST_GROUPS, FEWEST_RECENT, MOST_RECENT = 4, 3, 6, 12
-# Of so many values a quarter of an hour is enough.
+# Minimum number of values for a comparison by quarter of an hour.
 ENOUGH = 9
 DAYS_BACK, RECENT = timedelta(days=14), timedelta(days=1)
-# Of normally distributed values one in 16,000 lies outside; a deviation is MAD times 1.48.
+# Of normally distributed values one in 16,000 lies outside; the standard deviation is MAD times 1.48.
 DEVIATIONS, OF_MAD = 4.0, 1.4826
-# Ticks that cover between half and twice the time are alike.
+# Two ticks are comparable if their durations differ at most by this factor.
 ALIKE = 2.0
 
 
@@ -42,7 +43,7 @@ class Past(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What is expected, and of which ticks that is known, such as `Sundays 11:00 to 12:00 UTC, 6 weeks`."""
+    """An expected range; `like` describes the ticks that it comes from: `Sundays 11:00 to 12:00 UTC, 6 weeks`."""
 
     low: float
     high: float
@@ -53,8 +54,8 @@ class Band:
 class Kind:
     """How a measure is compared. `check` is the type of its check.
 
-    `scaled`: it grows with the time that a tick covers. `timed`: it is compared among ticks of like length alone.
-    `only_more`: less than expected is nothing bad. `chance` gives how far a value strays that comes of so many rows.
+    `scaled`: it grows with the time that a tick covers. `timed`: it is compared only among ticks of similar length.
+    `only_more`: only values above the range are unusual. `chance` returns the noise of a value from `rows` rows.
     """
 
     check: str
@@ -65,20 +66,20 @@ class Kind:
 
 
 def _of_count(value: float, rows: float) -> float:
-    """Return how far a count strays by chance (Poisson)."""
+    """Return the noise of a count (Poisson)."""
     del rows
     return DEVIATIONS * math.sqrt(max(value, 1.0))
 
 
 def _of_share(value: float, rows: float) -> float:
-    """Return how far a share of so many rows strays by chance; two in a hundred is never much."""
+    """Return the noise of a share of `rows` rows, at least 2 %."""
     rows = max(rows, 1.0)
     near = min(max(value, 1 / rows), 1 - 1 / rows) if rows > 2 else 0.5
     return max(0.02, DEVIATIONS * math.sqrt(near * (1 - near) / rows))
 
 
 def _of_seconds(value: float, rows: float) -> float:
-    """Return how far a lateness strays that is no worse for anybody: a minute."""
+    """Return the noise of a lateness: a minute, which harms no reader."""
     del value, rows
     return 60.0
 
@@ -92,7 +93,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def kind_of(measure: str) -> Kind | None:
-    """Return how a measure is compared; None where it isn't.
+    """Return how a measure is compared; None if it isn't compared.
 
     >>> kind_of("null_share:amount").check
     'null_share'
@@ -101,9 +102,9 @@ def kind_of(measure: str) -> Kind | None:
 
 
 def judged(measure: Measure, at: datetime, past: Sequence[Past], rows: float = 0.0) -> tuple[Measure, Band | None]:
-    """Compare a measure with its past; without a band nothing is said of it.
+    """Compare a measure with its history; without enough history there is no band and no verdict.
 
-    `at` is the middle of the time that the tick covers; `rows`: how many its value comes of.
+    `at` is the middle of the time that the tick covers; `rows`: number of rows that the value comes from.
     """
     kind = kind_of(measure.measure)
     if kind is None or measure.value is None or not math.isfinite(measure.value):
@@ -117,7 +118,7 @@ def judged(measure: Measure, at: datetime, past: Sequence[Past], rows: float = 0
 
 
 def expected(kind: Kind, at: datetime, interval: float | None, past: Iterable[Past], rows: float = 0.0) -> Band | None:
-    """Work out a band from the same hour of the week, else of the day, else of the day before; None: too few values.
+    """Return the range by the same hour of the week, else of the day, else by the last day; None: too few values.
 
     >>> weeks = [Past(datetime(2026, 3, 15, 11, 30) - timedelta(weeks=n), 100.0, 300.0) for n in range(1, 5)]
     >>> expected(KINDS["rows"], datetime(2026, 3, 15, 11, 30), 300.0, weeks)
@@ -128,19 +129,19 @@ def expected(kind: Kind, at: datetime, interval: float | None, past: Iterable[Pa
     lately = [each for each in same_hour if at - each.middle <= DAYS_BACK]
     for among, days, what, share in ((same_week, DAYS[at.weekday()], "weeks", 0.25), (lately, "daily", "days", 0.45)):
         found, span = _same_time(_alike(kind, among, interval), at)
-        groups = _by(found, lambda each: each.middle.date())
+        groups = _grouped(found, lambda each: each.middle.date())
         if len(found) >= FEWEST and len(groups) >= FEWEST_GROUPS:
             return _band(kind, groups, share, f"{days} {span}, {len(groups)} {what}", rows)
     recent = _alike(kind, (each for each in past if at - RECENT <= each.middle < at), interval)
     recent = sorted(recent, key=lambda each: each.middle)[-MOST_RECENT:]
     if len(recent) >= FEWEST_RECENT:
-        hours = _by(recent, lambda each: (each.middle.date(), each.middle.hour))
+        hours = _grouped(recent, lambda each: (each.middle.date(), each.middle.hour))
         return _band(kind, hours, 0.45, f"the last {len(recent)} ticks", rows)
     return None
 
 
 def _same_time(among: list[Past], at: datetime) -> tuple[list[Past], str]:
-    """Take what is of the same quarter of the hour where that is enough: before lunch an hour has a slope."""
+    """Return values of the same quarter of an hour if there are enough: volume changes within an hour before lunch."""
     start, minutes = at.replace(minute=at.minute // 15 * 15), 15
     found = [each for each in among if each.middle.minute // 15 == at.minute // 15]
     if len(found) < ENOUGH or len({each.middle.date() for each in found}) < FEWEST_GROUPS:
@@ -149,7 +150,7 @@ def _same_time(among: list[Past], at: datetime) -> tuple[list[Past], str]:
 
 
 def _alike(kind: Kind, past: Iterable[Past], interval: float | None) -> list[Past]:
-    """Take the values of ticks of like length, scaled to this one's; what is no number is left out."""
+    """Return the values of ticks of similar length, scaled to this tick's length, without NaN and infinity."""
     known = [each for each in past if math.isfinite(each.value)]
     if not kind.timed:
         return known
@@ -163,7 +164,7 @@ def _alike(kind: Kind, past: Iterable[Past], interval: float | None) -> list[Pas
     return found
 
 
-def _by(past: Iterable[Past], key: Callable[[Past], object]) -> list[list[float]]:
+def _grouped(past: Iterable[Past], key: Callable[[Past], object]) -> list[list[float]]:
     found: dict[object, list[float]] = {}
     for each in past:
         found.setdefault(key(each), []).append(each.value)
@@ -171,9 +172,9 @@ def _by(past: Iterable[Past], key: Callable[[Past], object]) -> list[list[float]
 
 
 def _band(kind: Kind, groups: Sequence[Sequence[float]], share: float, like: str, rows: float) -> Band:
-    """Lay a band around values that come in groups; a share of the median that goes one way is doubled the other.
+    """Return the range around grouped values; a share of the median in one direction is doubled in the other.
 
-    One group of weeks, an outage, moves neither the medians nor what most groups reach.
+    One unusual group of weeks, such as an outage, changes neither the medians nor the level that most groups reach.
     """
     values = [value for group in groups for value in group]
     middle = median(values)
@@ -189,7 +190,7 @@ def _band(kind: Kind, groups: Sequence[Sequence[float]], share: float, like: str
 
 
 def message(measure: Measure, band: Band) -> str:
-    """Return what was measured and what was expected.
+    """Return a message with the measured and the expected values.
 
     >>> message(Measure("m", "rows", 11.0), Band(239.6, 410.2, "Sundays 11:00 to 12:00 UTC, 6 weeks"))
     '11 rows, 239 to 411 expected (Sundays 11:00 to 12:00 UTC, 6 weeks)'
@@ -198,14 +199,14 @@ def message(measure: Measure, band: Band) -> str:
     low, high = measure.low if measure.low is not None else band.low, band.high
     match name[0]:
         case "rows":
-            said = f"{value:,.0f} rows, {math.floor(low):,} to {math.ceil(high):,} expected"
+            text = f"{value:,.0f} rows, {math.floor(low):,} to {math.ceil(high):,} expected"
         case "quarantined":
-            said = f"{value:,.0f} lines set aside, at most {math.ceil(high):,} expected"
+            text = f"{value:,.0f} lines set aside, at most {math.ceil(high):,} expected"
         case "null_share":
-            said = f"{_percent(value)} NULL, {_percent(low)} to {_percent(min(high, 1.0))} expected"
+            text = f"{_percent(value)} NULL, {_percent(low)} to {_percent(min(high, 1.0))} expected"
         case _:
-            said = f"5 in 100 lines came {duration(value)} late or more, at most {duration(high)} expected"
-    return f"{said} ({band.like})"
+            text = f"5 in 100 lines came {duration(value)} late or more, at most {duration(high)} expected"
+    return f"{text} ({band.like})"
 
 
 def _percent(share: float) -> str:
@@ -213,7 +214,7 @@ def _percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time span in its two largest units.
+    """Return a time span as text, in its two largest units.
 
     >>> duration(59), duration(3660), duration(90000), duration(-5)
     ('59 s', '1 h 1 min', '1 d 1 h', '-5 s')

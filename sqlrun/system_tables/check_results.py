@@ -1,7 +1,7 @@
-"""What every check said in every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+"""Results of every check in every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
 
-Written after a tick has ended, published or not, so that no reader waits for it. Nothing is decided by these rows: a
-build that can't write them says so and goes on.
+Written after a tick has ended, published or not, so that no reader waits for them. No decision depends on these rows: a
+build that can't write them warns and continues.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ COLUMNS = (
     StoredColumn("seconds", "double", False),
     StoredColumn("message", "string", False),
 )
-# What a report shows of a check's past.
+# Columns of a check's history that the report shows.
 NEEDED = ("tick", "check_id", "status", "evaluated", "unexpected")
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Return where the history of checks of a warehouse's environment is."""
+    """Return the path of the check history of an environment."""
     return f"{warehouse}/{system_folder(env)}/checks"
 
 
 def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:
-    """Append a row for each check of a tick in one commit; nothing where none ran.
+    """Append a row for each check of a tick in one commit; do nothing if no check ran.
 
     Raises: EngineError if they can't be written.
     """
@@ -52,7 +52,7 @@ def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> No
     step = receipts.append(_spec(warehouse, env), rows, result.tick) if rows else None
     known = None if step is None else _known.known(step[0])
     if step is not None and known is not None:
-        _known.put(step[1], replace(known, rows=(*known.rows, *_asked(rows, known.checks))))
+        _known.put(step[1], replace(known, rows=(*known.rows, *_of_checks(rows, known.checks))))
 
 
 def _spec(warehouse: str, env: str) -> TableSpec:
@@ -61,19 +61,19 @@ def _spec(warehouse: str, env: str) -> TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The outcomes of some checks from a tick on."""
+    """The outcomes of some checks since a tick."""
 
     since: int
     checks: frozenset[str]
     rows: tuple[dict[str, Any], ...]
 
 
-# By the book's version; a process that ticks adds its own outcomes to what it has read.
+# By the table's version; a process that runs several ticks adds its own outcomes to those it has read.
 _known: Recent[delta_table.Entry, _Known] = Recent(4)
 
 
 def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> list[dict[str, Any]]:
-    """Read the outcomes of some checks from a tick on, by their ids; [] where nothing was written yet.
+    """Return the outcomes of some checks since a tick, by check id; empty if nothing was written yet.
 
     Raises: EngineError if they can't be read.
     """
@@ -83,22 +83,22 @@ def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> lis
     entry = delta_table.entry_of_head(spec.path)
     known = None if entry is None else _known.known(entry)
     if known is None or known.since > since or not known.checks.issuperset(checks):
-        # Thousands of checks pass where a few fail: the rows of others never become Python's.
+        # Thousands of checks pass where a few fail: filter before rows become Python objects.
         ids = ", ".join("'" + each.replace("'", "''") + "'" for each in sorted(checks))
         rows = receipts.rows(spec, NEEDED, f"tick >= {since} and check_id in ({ids})")
         known = _Known(since, frozenset(checks), tuple(rows))
     known = replace(known, since=since, rows=tuple(row for row in known.rows if row["tick"] >= since))
     if entry is not None:
         _known.put(entry, known)
-    return _asked(known.rows, checks)
+    return _of_checks(known.rows, checks)
 
 
-def _asked(rows: Iterable[dict[str, Any]], checks: Collection[str]) -> list[dict[str, Any]]:
+def _of_checks(rows: Iterable[dict[str, Any]], checks: Collection[str]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in NEEDED} for row in rows if row["check_id"] in checks]
 
 
 def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
-    """Make a row of each check; samples stay out, so no row of a table is kept here."""
+    """Return a row for each check; without samples, so that no row of a table is stored here."""
     return [
         {
             "tick": result.tick,

@@ -1,4 +1,4 @@
-"""The past of a tick's measures, read once and only as much as there is to ask for. Shell: Delta files."""
+"""Lazily loaded history of measures, cached for one tick. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Values = dict[tuple[str, str], list[Past]]
 
 @dataclass(slots=True)
 class History:
-    """What earlier published ticks of an environment measured, up to a tick's time; its threads share it."""
+    """Measures of an environment's earlier published ticks, up to a tick's time; shared by threads."""
 
     warehouse: str
     env: str
@@ -34,16 +34,16 @@ class History:
     known: dict[tuple[timedelta, frozenset[int]], _Values | EngineError] = field(default_factory=dict)
 
     def same_hour(self, measure: Measure, at: datetime) -> list[Past]:
-        """List a measure's values in the same hour of the days of the past weeks.
+        """Return a measure's values in the same hour of the day in past weeks.
 
-        Raises: EngineError if the past can't be read, the first time.
+        Raises: EngineError if the history can't be read; only the first call raises it.
         """
         return self._of(measure, SAME_HOUR, frozenset({at.hour}))
 
     def same_hour_or_error(self, measure: Measure, at: datetime) -> list[Past]:
-        """Do what `same_hour` does, for who mustn't take a past that can't be read for none.
+        """Return what `same_hour` returns, for callers that must not mistake an unreadable history for an empty one.
 
-        Raises: EngineError if the past can't be read, each time.
+        Raises: EngineError if the history can't be read; every call raises it.
         """
         with self.lock:
             known = self.known.get((SAME_HOUR, frozenset({at.hour})))
@@ -52,9 +52,9 @@ class History:
         return self.same_hour(measure, at)
 
     def recent(self, measure: Measure, at: datetime) -> list[Past]:
-        """List a measure's values of as many hours as the last few ticks take, at most of the last day.
+        """Return a measure's recent values: the time that the last few ticks cover, at most one day.
 
-        Raises: EngineError if the past can't be read, the first time.
+        Raises: EngineError if the history can't be read; only the first call raises it.
         """
         back = min(24, 2 + math.ceil(ALIKE * MOST_RECENT * (measure.interval_seconds or 0) / 3600))
         return self._of(measure, RECENT, frozenset((at.hour - n) % 24 for n in range(back)))
@@ -66,7 +66,7 @@ class History:
                 try:
                     rows = measures.table(self.warehouse, self.env, since=since, hours=sorted(hours), columns=NEEDED)
                 except EngineError as error:
-                    self.known[back, hours] = error  # it is not tried again
+                    self.known[back, hours] = error  # don't try again
                     raise
                 self.known[back, hours] = {} if rows is None else _values(rows)
             known = self.known[back, hours]
@@ -74,13 +74,13 @@ class History:
 
 
 def _values(rows: pa.Table) -> _Values:
-    """Sort values by what they measure, column by column: a row's mapping costs more than all else here."""
+    """Group values by measure, column by column: a mapping for each row would cost more than all else here."""
     found: _Values = {}
     if not rows.num_rows:
-        return found  # PyArrow makes an array of no chunks by way of pandas
+        return found  # PyArrow builds an array without chunks through pandas
     middles: dict[tuple[datetime, float | None], datetime] = {}
     kinds: dict[str, Kind | None] = {}
-    # A tick's time is the same in all of its rows.
+    # All rows of a tick share its time.
     times = rows.column("as_of").combine_chunks().dictionary_encode()
     known = arrow_rows.values(times.dictionary)
     names = ("published", "subject", "measure", "value", "interval_seconds")

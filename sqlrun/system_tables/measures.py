@@ -1,8 +1,8 @@
-"""What was measured in every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+"""Measures of every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
 
-Written after a tick has ended, published or not. No row of a table is kept here, only counts and shares. A build that
-can't write or read them says so and goes on. The table is parted by the hour of the day, so that what is asked in each
-tick, the same hour in past weeks, is a small part of it.
+Written after a tick has ended, published or not. The table holds counts and shares, no row of a model. A build that
+can't write or read it warns and continues. The table is partitioned by the hour of the day, because each tick reads
+only the same hour of past weeks, a small part of it.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ COLUMNS = (
     StoredColumn("interval_seconds", "double"),
     StoredColumn("hour", "int", False),
 )
-# Longer than a tick is compared with its past, so that the page of the history has them.
+# Longer than the history that ticks are compared with, for the page of measures.
 KEPT = timedelta(weeks=10)
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Return where the measures of a warehouse's environment are."""
+    """Return the path of the measures of an environment."""
     return f"{warehouse}/{system_folder(env)}/measures"
 
 
 def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:
-    """Append a row for each measure of a tick in one commit; nothing where nothing was measured.
+    """Append a row for each measure of a tick in one commit; do nothing if there is no measure.
 
     Raises: EngineError if they can't be written.
     """
@@ -60,7 +60,7 @@ def _spec(warehouse: str, env: str) -> TableSpec:
 
 
 def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
-    """Make a row of each measure."""
+    """Return a row for each measure."""
     return [
         {
             "tick": result.tick,
@@ -83,7 +83,7 @@ def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
 
 
 def middle(as_of: datetime, interval_seconds: float | None) -> datetime:
-    """Return the middle of the time that a tick covers: what happened from 11:00 to 12:00 is measured at 12:00.
+    """Return the middle of the time that a tick covers: a tick at 12:00 measures what happened from 11:00 to 12:00.
 
     >>> middle(datetime(2026, 1, 10, 12, 0), 3600.0)
     datetime.datetime(2026, 1, 10, 11, 30)
@@ -99,9 +99,9 @@ def read(
     hours: Collection[int] = (),
     columns: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Read rows, the oldest tick first; [] where nothing was ever written.
+    """Return rows, the oldest tick first; empty if nothing was ever written.
 
-    `since`: of ticks from this time on; `measures`, `hours`, `columns`: of these alone, all where there are none.
+    `since`: ticks from this time on. `measures`, `hours`, `columns`: only these; empty means all.
     Raises: EngineError if they can't be read.
     """
     found = table(warehouse, env, since, measures, hours, columns)
@@ -117,7 +117,7 @@ def table(
     hours: Collection[int] = (),
     columns: Collection[str] = (),
 ) -> pa.Table | None:
-    """Do what `read` does, in no order; None where nothing was ever written."""
+    """Return what `read` returns as a table, in no order; None if nothing was ever written."""
     terms = [f"as_of >= {_literal(since)}"] if since else []
     for name, chosen in (("measure", [f"'{m}'" for m in measures]), ("hour", [str(h) for h in hours])):
         terms += [f"{name} in ({', '.join(chosen)})"] if chosen else []
@@ -126,7 +126,7 @@ def table(
 
 
 def take_back(warehouse: str, after: int, env: str = "") -> None:
-    """Mark the rows of ticks after one that readers see again as not published: their time is measured anew.
+    """Mark the rows of ticks after `after` as unpublished, because their time is measured again after a rollback.
 
     Raises: EngineError if they can't be marked.
     """
@@ -137,7 +137,7 @@ def take_back(warehouse: str, after: int, env: str = "") -> None:
 
 
 def forget(warehouse: str, oldest: int, now: datetime, env: str = "") -> None:
-    """Delete the rows of ticks that are neither kept nor young enough to be compared with.
+    """Delete the rows of ticks that are neither retained nor recent enough for comparisons.
 
     Raises: EngineError if they can't be deleted.
     """
@@ -148,5 +148,5 @@ def forget(warehouse: str, oldest: int, now: datetime, env: str = "") -> None:
 
 
 def _literal(at: datetime) -> str:
-    """Write a time in delta-rs' SQL, which compares no types that differ."""
+    """Return a time as a literal of delta-rs' SQL, which doesn't compare values of different types."""
     return f"arrow_cast('{at:%Y-%m-%dT%H:%M:%S.%f}Z', 'Timestamp(Microsecond, Some(\"UTC\"))')"

@@ -1,4 +1,4 @@
-"""What receipts of past ticks advise for the next one, as far as it is asked for. Pure."""
+"""Run stats of past ticks, as far as estimates for the next tick use them. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-# What a row of receipts advises by.
+# Columns of run stats that estimates use.
 COLUMNS = ("tick", "table", "strategy", "rows_in", "rows_read")
-# So many past ticks say what the next one will cost.
+# Number of past ticks used to estimate the cost of the next one.
 LOOK_BACK = 50
 
 
-class _Told(NamedTuple):
+class _Row(NamedTuple):
     tick: int
     changed: Any
     read: Any
@@ -20,9 +20,9 @@ class _Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The newest receipts of each table: as many as an estimate goes by, however many ticks there were.
+    """The latest run stats of each table, at most as many as an estimate uses.
 
-    They may say anything: a book that was torn, or another tool's, advises nothing, and stops nothing.
+    They may contain anything: a corrupt or foreign table gives no advice and causes no error.
 
     >>> ticks = [{**dict.fromkeys(COLUMNS, 1), "tick": n, "table": "fct", "strategy": "merge"} for n in range(90)]
     >>> advice = NOTHING.and_of(ticks[:89]).and_of(ticks[89:])
@@ -30,25 +30,27 @@ class Advice:
     (50, (1, 1), [])
     """
 
-    # By table and strategy; oldest first.
-    told: Mapping[tuple[str, str], tuple[_Told, ...]]
+    # By table and strategy, oldest first.
+    rows_by_table: Mapping[tuple[str, str], tuple[_Row, ...]]
 
     def and_of(self, rows: Iterable[Mapping[str, Any]]) -> Advice:
-        """Take in rows of later ticks, in any order."""
-        came: dict[tuple[str, str], list[_Told]] = {}
+        """Return this advice with the rows of later ticks, which may come in any order."""
+        later: dict[tuple[str, str], list[_Row]] = {}
         for row in rows:
             if isinstance(row["tick"], int):
-                one = _Told(row["tick"], row["rows_in"], row["rows_read"])
-                came.setdefault((str(row["table"]), str(row["strategy"])), []).append(one)
-        newest = {key: tuple(_sorted((*self.told.get(key, ()), *rows))[-LOOK_BACK:]) for key, rows in came.items()}
-        return Advice({**self.told, **newest})
+                one = _Row(row["tick"], row["rows_in"], row["rows_read"])
+                later.setdefault((str(row["table"]), str(row["strategy"])), []).append(one)
+        newest = {
+            key: tuple(_sorted((*self.rows_by_table.get(key, ()), *rows))[-LOOK_BACK:]) for key, rows in later.items()
+        }
+        return Advice({**self.rows_by_table, **newest})
 
     def reads(self, table: str, strategy: str) -> list[tuple[Any, Any]]:
-        """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
-        return [(one.read, one.changed) for one in self.told.get((table, strategy), ())]
+        """Return pairs of rows read and changed input rows of past ticks for a table and a strategy, latest last."""
+        return [(one.read, one.changed) for one in self.rows_by_table.get((table, strategy), ())]
 
 
-def _sorted(rows: Iterable[_Told]) -> list[_Told]:
+def _sorted(rows: Iterable[_Row]) -> list[_Row]:
     return sorted(rows, key=lambda one: one.tick)
 
 

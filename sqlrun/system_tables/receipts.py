@@ -1,7 +1,7 @@
-"""What each table cost in each tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+"""Run stats of each table in each tick, as rows of a Delta table beside the ledger. Shell: Delta files.
 
-Written after a tick has ended, so that no reader waits for it. Nothing is decided by these rows: a build that can't
-write them says so and goes on.
+Written after a tick has ended, so that no reader waits for them. No decision depends on these rows: a build that can't
+write them warns and continues.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ COLUMNS = (
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
 )
 COMPACT_EVERY = 100
-# Beyond anything that a tick took: such a receipt is no receipt.
+# Upper limits of plausible run stats, in seconds and in rows; rows above them are ignored.
 LONGEST, MOST_ROWS = 7 * 86_400.0, 1e13
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Return where the receipts of a warehouse's environment are."""
+    """Return the path of the run stats of an environment."""
     return f"{warehouse}/{system_folder(env)}/receipts"
 
 
 def write(warehouse: str, result: TickResult, engine: str, at: datetime, env: str = "") -> None:
-    """Append a tick's receipts in one commit; nothing where no table was touched.
+    """Append a tick's run stats in one commit; do nothing if the tick affected no table.
 
     Raises: EngineError if they can't be written.
     """
@@ -73,10 +73,10 @@ _Step = tuple[delta_table.Entry, delta_table.Entry]
 
 
 def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | None:
-    """Append a tick's rows to a table beside the ledger in one commit; make its small files one now and then.
+    """Append a tick's rows to a table beside the ledger in one commit; from time to time compact its small files.
 
-    Gives the version before and the one made; None where another commit came between.
-    Raises: EngineError if they can't be written.
+    Return the previous and the new version; None if another commit came between them.
+    Raises: EngineError if the rows can't be written.
     """
     try:
         delta_table.create(table)
@@ -86,42 +86,42 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | N
             after = delta_table.entry_of(table.path, opened.version())
         if tick % COMPACT_EVERY == 0:
             delta_table.compact(table.path)
-    except Exception as error:  # a table of that name with other columns fails in its own way for each type
-        told = first_line(error) or type(error).__name__
-        raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {told}") from error
+    except Exception as error:  # a table of that name with other columns raises another error for each type
+        message = first_line(error) or type(error).__name__
+        raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {message}") from error
     if before is None or after is None or delta_table.version_of(after) != delta_table.version_of(before) + 1:
         return None
     return before, after
 
 
 def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> pa.Table | None:
-    """Read columns of a table beside the ledger, in no order; None where nothing was ever written.
+    """Return columns of a table beside the ledger, in no order; None if nothing was ever written.
 
     Raises: EngineError if they can't be read.
     """
-    found = _lent(table, columns, predicate)
+    found = _scan(table, columns, predicate)
     return None if found is None else arrow_rows.table_of(found)
 
 
 def rows(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> list[dict[str, Any]]:
-    """Do what `scan` does, as rows of plain values; [] where nothing was ever written."""
-    found = _lent(table, columns, predicate)
+    """Return what `scan` returns, as rows of plain values; empty if nothing was ever written."""
+    found = _scan(table, columns, predicate)
     return [] if found is None else arrow_rows.plain(found)
 
 
-def _lent(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
+def _scan(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
     head = delta_table.head(table.path)
     if head is None:
         return None
     try:
         return delta_table.open_table(table.path, head).scan(columns=list(columns), predicate=predicate).read_all()
-    except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
+    except Exception as error:  # Arrow's C interface finds a corrupt file; its error has no class of its own
         raise EngineError(f"the {table.name} at {table.path} can't be read: {first_line(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What all tables of a tick add up to; of the checks, those that warned and those that kept it unpublished."""
+    """Sums over all tables of a tick; of the checks, the number that warned and the number that blocked publishing."""
 
     rows_changed: int = 0
     seconds: float = 0.0
@@ -131,7 +131,7 @@ class Total:
 
 
 def totals(warehouse: str, env: str = "") -> dict[int, Total]:
-    """Add up rows changed, seconds and checks of all tables, by tick; what can't be true counts for nothing."""
+    """Return the sums of changed rows, seconds and checks by tick; implausible values are ignored."""
     columns = ("rows_changed", "seconds", "checks", "checks_warned", "checks_failed")
     found: dict[int, Total] = {}
     for row in _advice(warehouse, env, ["tick", *columns]):
@@ -150,18 +150,18 @@ def totals(warehouse: str, env: str = "") -> dict[int, Total]:
 
 
 def _possible(value: object, most: float) -> float:
-    return value if isinstance(value, int | float) and 0 <= value <= most else 0  # NaN is not
+    return value if isinstance(value, int | float) and 0 <= value <= most else 0  # excludes NaN
 
 
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
-    """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
+    """Return pairs of rows read and changed input rows of past ticks for a table and a strategy, latest last."""
     return _advised(warehouse).reads(table, strategy)
 
 
-# One thread reads, the others wait for what it finds.
+# One thread reads; the others wait for its result.
 _reading = threading.Lock()
-# A process that ticks adds its own receipts to what it has read: to read them all in each tick would take longer and
-# longer, and tables wait for it.
+# A process that runs several ticks adds its own run stats to those it has read: reading all of them in each tick would
+# take longer and longer, and tables wait for it.
 _known: Recent[delta_table.Entry, receipt_history.Advice] = Recent(4)
 
 
@@ -179,23 +179,22 @@ def _advised(warehouse: str) -> receipt_history.Advice:
 
 
 def _advice(warehouse: str, env: str, columns: list[str]) -> list[dict[str, Any]]:
-    """Read columns of all receipts in the order of their ticks.
+    """Return columns of all run stats in the order of their ticks.
 
-    They advise how a table is brought up to date, and never change what it holds: those that are torn, foreign or of
-    another version give no advice, and stop nothing.
+    Run stats only influence planning, never results. Corrupt or foreign ones and those of another version are ignored.
     """
     path = path_of(warehouse, env)
     try:
         if delta_table.head(path) is None:
             return []
         rows = arrow_rows.plain(delta_table.open_table(path).scan(columns=columns).read_all())
-    except Exception:  # whatever delta-rs and Arrow make of a table that isn't ours
+    except Exception:  # delta-rs and Arrow raise errors of many classes for a foreign table
         return []
     return sorted((row for row in rows if isinstance(row["tick"], int)), key=lambda row: row["tick"])
 
 
 def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any]]:
-    """Make a row of each table that a tick wrote to or looked at."""
+    """Return a row for each table that a tick wrote to or looked at."""
     return [
         {
             "tick": result.tick,
@@ -219,8 +218,8 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
 
 
 def _checks(result: TickResult, table: str) -> dict[str, int]:
-    """Count the checks of a table; hidden ones have none, a model's own table has the model's."""
-    mine = [check.status for check in result.checks if check.model == table]
-    warned = sum(1 for status in mine if status.level is Level.WARNING)
-    failed = sum(1 for status in mine if status.blocks)
-    return {"checks": len(mine), "checks_warned": warned, "checks_failed": failed}
+    """Count the checks of a table: a hidden table has none, a model's own table has the model's."""
+    statuses = [check.status for check in result.checks if check.model == table]
+    warned = sum(1 for status in statuses if status.level is Level.WARNING)
+    failed = sum(1 for status in statuses if status.blocks)
+    return {"checks": len(statuses), "checks_warned": warned, "checks_failed": failed}

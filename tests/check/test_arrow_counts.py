@@ -1,4 +1,4 @@
-"""What is counted on Arrow columns is what Great Expectations says of them, or isn't counted."""
+"""Counts on Arrow columns equal Great Expectations', or there is no count."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def tables(draw: Any) -> pa.Table:
 
 
 def written(value: Any) -> Any:
-    """A value as YAML has it."""
+    """Return a value as YAML has it."""
     if isinstance(value, (Decimal, datetime, date)):
         return str(value)
     return value
@@ -120,7 +120,7 @@ def written(value: Any) -> Any:
 
 @st.composite
 def expectations(draw: Any) -> Expectation:
-    """Draw one check with arguments that a suite may have, and some that it may not."""
+    """Draw one check with arguments, valid ones and some invalid ones."""
     kind = draw(st.sampled_from(sorted(KINDS)))
     takes = set(CATALOGUE[kind].allowed)
     texts = ["text", "words"]
@@ -155,7 +155,7 @@ def expectations(draw: Any) -> Expectation:
     kwargs |= {"mostly": mostly} if mostly is not None else {}
     condition = draw(st.sampled_from(CONDITIONS))
     kwargs |= {"row_condition": condition} if condition else {}
-    # Of a note Arrow's count is final, whatever it is.
+    # For a note, Arrow's count is always final.
     severity, on_fail = draw(st.sampled_from([("info", "warn")] * 4 + [("critical", "fail"), ("warning", "warn")]))
     return Expectation(kind, kwargs, severity, on_fail, "", PLACE)
 
@@ -170,15 +170,15 @@ def _alike(column: str) -> list[str]:
 
 
 def told(result: CheckResult) -> CheckResult:
-    """A result without what says who gave it."""
+    """Return a result without its evaluator."""
     return replace(result, seconds=0.0, raw=None, evaluator="")
 
 
 @pytest.mark.slow  # Great Expectations is imported
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(tables(), st.lists(expectations(), min_size=4, max_size=8))
-def test_both_say_the_same(rows: pa.Table, asked: list[Expectation]) -> None:
-    """Success, counts, samples, messages and errors are the same, of rows and of keys."""
+def test_arrow_and_great_expectations_agree(rows: pa.Table, asked: list[Expectation]) -> None:
+    """Success, counts, samples, messages and errors are the same, for rows and for keys."""
     checks = tuple(asked)
     ours = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF))
     theirs = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF, evaluator="great_expectations"))
@@ -204,8 +204,8 @@ def counted(kind: str, rows: pa.Table = ROWS, **kwargs: Any) -> Count | None:
     return arrow_evaluator.count(kind, prepare(kind, kwargs, rows), 20)
 
 
-def test_rows_are_counted_with_their_places() -> None:
-    """NULL is not looked at, but by the checks of NULL."""
+def test_rows_are_counted_with_their_positions() -> None:
+    """NULL is ignored, except by the checks of NULL."""
     assert counted(BETWEEN, column="tiny", min_value=2) == Count(2, 1, (0,))
     assert counted("expect_column_values_to_not_be_null", column="tiny") == Count(3, 1, (2,))
     assert counted("expect_column_values_to_match_regex", column="text", regex="b") == Count(2, 1, (0,))
@@ -216,7 +216,7 @@ def test_rows_are_counted_with_their_places() -> None:
 
 
 @pytest.mark.parametrize(("mostly", "passes"), [(None, False), (1, False), (0.6, False), (0.5, True), (0.0, True)])
-def test_a_share_is_of_the_rows_that_are_looked_at(mostly: float | None, passes: bool) -> None:
+def test_a_share_counts_only_evaluated_rows(mostly: float | None, passes: bool) -> None:
     """Two of three rows have a value, and one of these is good."""
     found = counted(BETWEEN, column="tiny", min_value=2, mostly=mostly)
     assert found is not None and found.passes(mostly) is passes
@@ -240,12 +240,12 @@ def test_a_share_is_of_the_rows_that_are_looked_at(mostly: float | None, passes:
         ("expect_compound_columns_to_be_unique", {"column_list": ["tiny", "text"], "ignore_row_if": "neither"}),
     ],
 )
-def test_what_is_in_doubt_is_not_counted(kind: str, kwargs: dict[str, Any]) -> None:
-    """A type or an argument that isn't plainly known is for Great Expectations to judge."""
+def test_doubtful_cases_are_not_counted(kind: str, kwargs: dict[str, Any]) -> None:
+    """Great Expectations evaluates types and arguments that aren't plainly known."""
     assert counted(kind, **kwargs) is None
 
 
-def test_values_are_made_as_pyarrow_makes_them() -> None:
+def test_values_equal_pyarrows_conversion() -> None:
     """Of the same type, to the last digit; PyArrow imports pandas for each of them."""
     east = timezone(timedelta(hours=2))
     times = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)]
@@ -308,15 +308,15 @@ LIMITS = pa.table(
         ("expect_column_values_to_be_unique", {"column": "whole"}, False),
     ],
 )
-def test_without_a_look_at_each_value_only_what_passes_is_known(kind: str, kwargs: dict[str, Any], known: bool) -> None:
+def test_the_shortcut_by_statistics_only_proves_a_pass(kind: str, kwargs: dict[str, Any], known: bool) -> None:
     assert arrow_evaluator.none_unexpected(kind, kwargs, LIMITS) is known
     if known:
         count = arrow_evaluator.count(kind, prepare(kind, kwargs, LIMITS), 20)
         assert count is not None and count.unexpected == 0
 
 
-def test_keys_that_repeat_are_not_counted() -> None:
-    """That none does is all that is said here; NULL repeats as any value does, where it isn't ignored."""
+def test_repeated_keys_are_not_counted() -> None:
+    """Only a pass is certain; NULL repeats like any value unless it is ignored."""
     kind = "expect_compound_columns_to_be_unique"
     rows = pa.table({"a": [1, 1, None, None], "b": ["x", "y", None, None]})
     good = counted(kind, rows, column_list=["a", "b"])
@@ -326,8 +326,8 @@ def test_keys_that_repeat_are_not_counted() -> None:
     assert counted("expect_column_values_to_be_unique", rows, column="b") == Count(4, 0, ())
 
 
-def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note that doesn't pass needs none either, any other failure does."""
+def test_passing_checks_need_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing note needs none either; any other failure does."""
     monkeypatch.setattr("sqlrun.check.great_expectations.evaluated", None)
     asked = (
         Expectation(BETWEEN, {"column": "tiny", "min_value": 1}, "critical", "fail", "", PLACE),
@@ -343,8 +343,8 @@ def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_what_great_expectations_says_of_a_failure_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked about what fails, and about all where a model's config says so."""
+def test_great_expectations_decides_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It evaluates failures, and everything if a model's config requires it."""
     asked: list[list[str]] = []
 
     def evaluated(items: Any, *_: Any) -> dict[int, Any]:

@@ -1,4 +1,4 @@
-"""A model's checks are planned before any row is read: who looks at what, and in which order results stand."""
+"""A model's checks are planned before any row is read: evaluator, rows, and order of results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DECLARED = tuple(one for one in ASKED if one.type not in (RELATIONSHIPS, VOLUME)
 
 
 def kinds(planned: CheckPlan) -> dict[tuple[str, ...], list[int]]:
-    """Give the places of each lot."""
+    """Return the indexes of each lot's expectations."""
     return {
         lot.key: sorted([*lot.held, *(place for placed in lot.ways.values() for place in placed)])
         for lot in planned.lots
@@ -51,7 +51,7 @@ def kinds(planned: CheckPlan) -> dict[tuple[str, ...], list[int]]:
 
 @pytest.mark.parametrize("held", [True, False])
 def test_each_expectation_is_in_one_lot(held: bool) -> None:
-    """Checks of keys go by their columns, all others with the grain; others evaluate relationships and volume."""
+    """Checks of keys group by their columns, all others by the grain; relationships and volume aren't in a lot."""
     planned = plan(MODEL, ASKED, held=held)
 
     assert planned.count == len(DECLARED)
@@ -61,8 +61,8 @@ def test_each_expectation_is_in_one_lot(held: bool) -> None:
         assert {id(one) for one in lot.expectations} <= {id(one) for one in DECLARED}
 
 
-def test_a_large_change_is_looked_at_in_several_ways() -> None:
-    """Doubles are no keys of the engine's, whose zeros differ; a share over two columns needs all rows at once."""
+def test_a_large_change_is_evaluated_in_several_ways() -> None:
+    """The engine doesn't count keys of doubles, whose zeros differ; a share over two columns needs all rows at once."""
     found = [(way, place) for lot in plan(MODEL, ASKED, held=False).lots for way in lot.ways for place in lot.ways[way]]
 
     assert sorted(found) == [
@@ -70,8 +70,8 @@ def test_a_large_change_is_looked_at_in_several_ways() -> None:
     ]  # fmt: skip
 
 
-def test_results_stand_as_expectations_are_declared() -> None:
-    """However lots were evaluated; one that is missing is no pass."""
+def test_results_have_the_order_of_declared_expectations() -> None:
+    """However the lots were evaluated; a missing result is no pass."""
     planned = plan(MODEL, ASKED, held=True)
     found: dict[int, Any] = {place: place for lot in reversed(planned.lots) for place in lot.held}
 

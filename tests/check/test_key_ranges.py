@@ -1,4 +1,4 @@
-"""A key is looked for where it can be: no row that shares a key with a changed one is ever missed."""
+"""Ranges of keys: every row that shares a key with a changed one is found."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_every_key_lies_in_a_range(found: list[tuple[str, int]]) -> None:
         assert all(any(low <= name <= high for _, low, high in ranges) for name, _ in found)
 
 
-def test_nothing_is_said_of_nulls_and_floats() -> None:
+def test_nulls_and_floats_have_no_ranges() -> None:
     assert key_ranges.of(pa.table({"id": ["a", None]}), ["id"], ()) == ()
     assert key_ranges.of(pa.table({"id": [1.5]}), ["id"], ()) == ()
     assert key_ranges.of(pa.table({"id": pa.array([], pa.int64())}), ["id"], ()) == ()
 
 
 def test_each_partition_has_its_range_however_many_there_are() -> None:
-    """A partition without a value is one too, and so is NaN, which equals nothing."""
+    """NULL is a partition too, and so is NaN, which equals nothing."""
     for days in ([1, 2, None, 1], [1.5, 2.5, float("nan"), 1.5], [0, *range(1, key_ranges.LOOKS + 2), 0]):
         table = pa.table({"id": [*range(len(days) - 1), 100], "day": days})
         ranges = key_ranges.of(table, ["id"], ["day"])
@@ -53,7 +53,7 @@ def test_each_partition_has_its_range_however_many_there_are() -> None:
 
 @pytest.mark.slow
 def test_ranges_of_a_few_partitions_load_no_other_library() -> None:
-    """Neither PyArrow's groups nor pandas: a small tick's checks would wait for them."""
+    """Neither PyArrow's group_by nor pandas: they would delay a small tick's checks."""
     code = (
         "import sys; from array import array; import pyarrow as pa; from sqlrun.check import key_ranges\n"
         "ids = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(array('q', [1, 2]))])\n"
@@ -73,8 +73,8 @@ def test_many_ranges_become_one() -> None:
     assert key_ranges.of(pa.table({"id": list(range(many))}), ["id"], ["id"]) == (("id", 0, many - 1),)
 
 
-def test_files_are_kept_by_partition_or_statistics() -> None:
-    """Where nothing is known of a file, it is opened."""
+def test_files_are_selected_by_partition_or_statistics() -> None:
+    """A file without statistics is opened."""
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     held = Relation(
         "held", "t", (), "new", ranges=(("id", "b", "d"), ("at", at, at), ("day", date(2026, 1, 2), date(2026, 1, 2)))
@@ -93,7 +93,7 @@ def test_files_are_kept_by_partition_or_statistics() -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), min_size=1), st.integers(0, 20), st.integers(0, 5))
 @pytest.mark.slow
-def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]], least: int, length: int) -> None:
+def test_a_file_that_overlaps_any_range_is_selected(ranges: list[tuple[int, int]], least: int, length: int) -> None:
     held = Relation("held", "t", (), "new", ranges=tuple(("n", low, low + more) for low, more in ranges))
 
     kept = overlapping(held.ranges)({"min.n": least, "max.n": least + length})
@@ -101,8 +101,8 @@ def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]
     assert kept == any(low <= least + length and least <= low + more for low, more in ranges)
 
 
-def test_only_such_files_are_opened(tmp_path: Path) -> None:
-    """Two days of keys that don't overlap, and a third file in which a key of the second stands again."""
+def test_only_files_that_overlap_are_opened(tmp_path: Path) -> None:
+    """Two days of keys that don't overlap, and a third file that repeats a key of the second."""
     columns = (StoredColumn("id", "string"), StoredColumn("day", "date"))
     table = TableSpec("t", str(tmp_path / "t"), columns, ("day",))
     engine = DuckDBEngine()
@@ -140,8 +140,8 @@ def test_files_are_listed_with_the_statistics_of_the_columns_asked_for(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_version_of_a_table_is_never_taken_for_another_ones(tmp_path: Path) -> None:
-    """Versions stay open for who reads them: written and restored ones, and those of a new table in its place."""
+def test_cached_versions_of_tables_are_never_confused(tmp_path: Path) -> None:
+    """Versions stay open for readers: written and restored ones, and those of a new table at its path."""
     columns = (StoredColumn("n", "int"),)
     table = TableSpec("t", str(tmp_path / "t"), columns)
     engine = DuckDBEngine()

@@ -1,4 +1,4 @@
-"""A change that is looked at part by part has the same results as in one piece, in the memory of a part."""
+"""A change that is evaluated part by part has the same results as in one piece, in the memory of a part."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def large(expectations: tuple, rows: LargeRows, *names: str) -> list[CheckResult
 
 
 def plain(result: CheckResult) -> CheckResult:
-    """A result without what differs: who evaluated, and what Great Expectations itself said of the whole."""
+    """Return a result without its evaluator and without Great Expectations' own result for the whole change."""
     return replace(result, seconds=0.0, samples=tuple(sorted(result.samples)), raw=None, evaluator="")
 
 
@@ -133,7 +133,7 @@ def test_keys_are_counted_as_great_expectations_does(kwargs):
     assert {"pass", "fail"} <= {result.status for result in results}
 
 
-def test_an_error_stays_one_whatever_the_other_parts_say():
+def test_an_error_in_one_part_stays_an_error():
     rows = table(id=range(6), qty=[1, 1, 0, 1, 1, 1], email=["a"] * 6)
     asked = (
         expect(QUERY, unexpected_rows_query="select * from {batch} where 1 / qty > 2"),
@@ -153,7 +153,7 @@ def test_samples_are_capped_and_private_ones_hidden():
 
 
 @pytest.mark.slow
-def test_a_tick_with_many_rows_says_the_same(tmp_path, monkeypatch):
+def test_a_tick_with_many_rows_has_the_same_results(tmp_path, monkeypatch):
     said = []
     for name, large in (("small", 250_000), ("large", 2)):
         root = project(tmp_path / name)
@@ -208,8 +208,8 @@ expectations:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [250_000, 1])
-def test_a_key_beside_the_grain_is_looked_for_in_the_whole_table(tmp_path, monkeypatch, large):
-    """A row of an earlier tick that has the value of a new one is no change, and is found all the same."""
+def test_a_key_other_than_the_grain_is_checked_over_the_whole_table(tmp_path, monkeypatch, large):
+    """A row of an earlier tick with the value of a new one isn't part of the change, but it is found."""
     monkeypatch.setattr(changed_rows, "LARGE", large)
     root = project(tmp_path / "shops")
     write(root, "profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\n")

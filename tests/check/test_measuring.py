@@ -1,4 +1,4 @@
-"""What is unusual in a tick is told and blocks nothing; a stale source is caught as its contract says."""
+"""Unusual measures are reported and block nothing; a stale source fails as its contract declares."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LANDS = "select id, amount, sold_at from {{ source('shops', 'lines') }}\n"
 BELOW = "select id, amount, sold_at from {{ ref('stg') }}\n"
 FRESH = "    freshness: {warn_after: 30 minutes, error_after: {count: 2, period: hour}}"
 WEEK = timedelta(weeks=1)
-# 1,000 lines in a tick: chance plays no part.
+# 1,000 lines in a tick: noise plays no part.
 MANY = 1000
 
 
@@ -72,7 +72,7 @@ def lines(count: int, at: datetime, *, nulls: float = 0.0, late: timedelta = tim
 
 
 class Played:
-    """Ticks of which the measures are kept, after six weeks of the same."""
+    """Ticks whose measures are stored, after six equal weeks."""
 
     def __init__(self, folder: Path, extra: str = "", config: str = "", env: str = "") -> None:
         self.site = Site(project(folder, extra, config), DuckDBEngine(), env)
@@ -88,7 +88,7 @@ class Played:
         return result
 
     def weeks(self, published: bool = True) -> None:
-        """Write down what six weeks had at the time of the next tick."""
+        """Store measures of six weeks at the time of the next tick."""
         usual = {"rows": float(MANY), "quarantined": 0.0, "lateness_p95_seconds": 150.0}
         found = [Measure("stg", name, value, "shops.lines", 300.0) for name, value in usual.items()]
         found += [Measure(model, "null_share:amount", 0.1, None, 300.0) for model in ("stg", "fct")]
@@ -114,7 +114,7 @@ def played(tmp_path: Path) -> Callable[..., Played]:
 
 
 @pytest.mark.slow
-def test_a_first_tick_is_measured_and_nothing_is_said_of_it(played: Callable[..., Played]) -> None:
+def test_a_first_tick_is_measured_without_a_verdict(played: Callable[..., Played]) -> None:
     found = {(m["subject"], m["measure"]): m for m in measures.read(played().site.warehouse)}
 
     landed = {name: found["stg", name]["value"] for name in ("rows", "quarantined", "files", "rescued")}
@@ -129,7 +129,7 @@ def test_a_first_tick_is_measured_and_nothing_is_said_of_it(played: Callable[...
 
 
 @pytest.mark.slow
-def test_a_usual_tick_passes_and_says_what_was_expected(played: Callable[..., Played]) -> None:
+def test_a_usual_tick_passes_and_reports_the_expected_range(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()
 
@@ -147,7 +147,7 @@ def test_a_usual_tick_passes_and_says_what_was_expected(played: Callable[..., Pl
 
 
 @pytest.mark.slow
-def test_half_the_volume_full_of_nulls_and_late_is_told_and_published(played: Callable[..., Played]) -> None:
+def test_unusual_volume_nulls_and_lateness_are_reported_and_published(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()
 
@@ -179,7 +179,7 @@ def test_a_source_that_is_silent_has_too_little_volume(played: Callable[..., Pla
 
 
 @pytest.mark.slow
-def test_it_can_be_turned_off_and_is_measured_all_the_same(played: Callable[..., Played]) -> None:
+def test_anomalies_can_be_turned_off_while_measures_are_stored(played: Callable[..., Played]) -> None:
     play = played(config="    config: {anomalies: false}")
     play.weeks()
 
@@ -190,7 +190,7 @@ def test_it_can_be_turned_off_and_is_measured_all_the_same(played: Callable[...,
 
 
 @pytest.mark.slow
-def test_ticks_that_were_not_published_are_no_past(played: Callable[..., Played]) -> None:
+def test_unpublished_ticks_are_not_history(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks(published=False)
 
@@ -198,7 +198,7 @@ def test_ticks_that_were_not_published_are_no_past(played: Callable[..., Played]
 
 
 @pytest.mark.slow
-def test_an_environment_has_a_past_of_its_own(played: Callable[..., Played]) -> None:
+def test_an_environment_has_its_own_history(played: Callable[..., Played]) -> None:
     play = played(env="dev")
     production = TickResult(1, START, True, 1.0, (), (), (Measure("stg", "rows", 9.0, None, 300.0),))
     measures.write(play.site.warehouse, production, START)
@@ -209,14 +209,14 @@ def test_an_environment_has_a_past_of_its_own(played: Callable[..., Played]) -> 
 
 
 @pytest.mark.slow
-def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
+def test_an_unreadable_history_is_reported_and_blocks_nothing(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play = played()
     torn = Path(measures.path_of(play.site.warehouse))
     for file in torn.rglob("*.parquet"):
         file.write_text("torn")
-    # A build begins by setting aside what is torn.
+    # A build begins by moving corrupt files aside.
     monkeypatch.setattr(doctor, "at_start", lambda *_: None)
 
     result = play.site.tick(START + FIVE)
@@ -231,7 +231,7 @@ def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
 
 
 @pytest.mark.slow
-def test_a_stale_source_is_told_then_keeps_the_tick_from_readers_then_heals(played: Callable[..., Played]) -> None:
+def test_a_stale_source_warns_then_blocks_publishing_then_recovers(played: Callable[..., Played]) -> None:
     play = played(FRESH)
     fresh, old, stale, healed = (START + minutes * FIVE / 5 for minutes in (5, 40, 130, 135))
 
@@ -275,17 +275,17 @@ def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
 def test_a_table_that_grew_is_not_searched_again(
     remembered: int, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In each tick the age is that of the newest event up to it, as all landed rows have it.
+    """In each tick the age is that of the newest event up to it, as in all landed rows.
 
-    It is searched again only where more events of the future came than are remembered.
+    The table is searched again only if more future events arrived than are cached.
     """
     monkeypatch.setattr(measure, "MOST_LATER", remembered)
     searched: list[datetime] = []
-    real = measure._looked_for
+    real = measure._search_newest
     site = Site(project(tmp_path, FRESH), DuckDBEngine())
-    monkeypatch.setattr(measure, "_looked_for", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
+    monkeypatch.setattr(measure, "_search_newest", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
     events = list[datetime]()
-    # Minutes after the tick at which a tick's events are dated: late, of the future, none at all, all quarantined.
+    # Minutes from the tick to its events: late, future, none at all, all quarantined.
     played = ((-3, -1), (-9, 12, 17), (-2,), (), (None,), (-30, 40), (), (-1, 5), (-40,), (3,), ())
     times = [START + number * FIVE for number in range(len(played))]
     for at, dated in zip(times, played, strict=True):
@@ -313,7 +313,7 @@ def test_events_older_than_a_day_are_found_too(played: Callable[..., Played]) ->
 
 
 @pytest.mark.slow
-def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them_back(tmp_path: Path) -> None:
+def test_measures_survive_maintenance_and_are_unpublished_by_a_rollback(tmp_path: Path) -> None:
     root = project(tmp_path)
 
     def run(*words: str) -> str:
@@ -330,7 +330,7 @@ def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them
     run("rollback", "--to", "1")
     run("build", "--skip-tests", "--as-of", (START + 3 * FIVE).isoformat())
     run("maintain", "--keep-ticks", "1")
-    # Weeks of them are needed, however few ticks are kept. What came since tick 1 was measured anew.
+    # Comparisons need weeks of measures, however few ticks are retained. Ticks after tick 1 were measured again.
     found = [m for m in measures.read(str(root / "warehouse")) if m["measure"] == "rows"]
     assert [(m["tick"], m["published"], m["value"], m["interval_seconds"]) for m in found] == [
         (1, True, 9, None), (2, False, 9, 300), (3, False, 9, 300), (5, True, 18, 900),
@@ -355,7 +355,7 @@ def problems(root: Path) -> list[str]:
     return []
 
 
-def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
+def test_the_project_a_folder_or_a_query_turns_anomalies_off(tmp_path: Path) -> None:
     root = project(tmp_path)
     settings = root / "pyproject.toml"
     assert prepare(root).workspace.model("stg").query.rendered.config.anomalies
@@ -370,7 +370,7 @@ def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
 
 
 def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
-    """Nor does it matter to a table who evaluates its checks."""
+    """Nor does the evaluator of its checks affect a table."""
     one = prepare(project(tmp_path / "one")).workspace.prints
     off = "    config: {anomalies: false, checks: great_expectations}"
     two = prepare(project(tmp_path / "two", FRESH, off)).workspace
@@ -379,7 +379,7 @@ def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
     assert two.model("stg").query.rendered.config.checks == "great_expectations"
 
 
-def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
+def test_the_evaluator_is_one_of_two(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "pyproject.toml").write_text(broken.SETTINGS + '[tool.sqlrun.models]\nchecks = "pandas"\n')
     assert problems(root) == ["SR110 pyproject.toml:4:1 `checks` can't be `pandas`"]
@@ -398,11 +398,11 @@ def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_freshness_that_makes_no_sense_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_freshness_is_reported(tmp_path: Path, text: str, said: str) -> None:
     assert said in problems(project(tmp_path, f"    freshness: {text}"))
 
 
-def test_the_report_says_what_to_do_about_it() -> None:
+def test_the_report_has_advice_for_measures() -> None:
     place = Place("models/stg.yml", 6, 5)
     stale = CheckResult("stg", "freshness", ("at",), "critical", Outcome.FAIL, 1, 0, (), 0.0, "old", "", place)
     unusual = replace(stale, type="volume", severity="warning", status=Outcome.WARN, message="11 rows")
@@ -422,7 +422,7 @@ VOLUME = """expectations:
 
 
 def held_to(play: Played, severity: str) -> Played:
-    """Write a suite that holds the volume to a share of last week's, and read the project again."""
+    """Write a suite that compares the volume with last week's, and read the project again."""
     file = play.site.root / "expectations" / "stg.yml"
     file.parent.mkdir(exist_ok=True)
     file.write_text(VOLUME.replace("SEVERITY", severity))
@@ -461,8 +461,8 @@ def test_a_volume_within_its_share_passes_and_a_warning_stops_no_tick(played: Ca
 
 
 @pytest.mark.slow
-def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
-    """In its first ticks, and where last week's tick was not published."""
+def test_a_volume_without_history_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
+    """In its first ticks, and if last week's tick was not published."""
     play = held_to(played(), "critical")
     play.weeks(published=False)
 
@@ -474,7 +474,7 @@ def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) 
 
 
 @pytest.mark.slow
-def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
+def test_an_unreadable_history_blocks_a_tick_with_declared_volume(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "at_start", lambda *_: None)
@@ -490,8 +490,8 @@ def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
     assert "the past can't be read" in found.message
 
 
-def test_a_time_before_the_year_1000_is_written_whole() -> None:
-    """The newest of a tick's events is a bound in SQL, however wrong its year."""
+def test_a_time_before_the_year_1000_has_four_digits() -> None:
+    """The newest of a tick's events is a bound in SQL, even if its year is wrong."""
     moment = datetime(5, 1, 2, 3, tzinfo=timezone.utc)
 
     assert timestamp(moment, "duckdb") == "timestamptz '0005-01-02 03:00:00.000000+00'"

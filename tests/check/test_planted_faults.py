@@ -1,6 +1,6 @@
 """A fault of each kind, planted in the restaurants' dashboard: caught at the right table, with the right outcome.
 
-What readers see meanwhile is the last good tick; after the fix it is what plain Python works out from the lines.
+Meanwhile readers see the last good tick; after the fix they see what plain Python computes from the lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GOOD = [order("90", LATER - FIVE / 2), order("91", LATER - FIVE / 2, restaurant=
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Twelve orders of three restaurants, published."""
+    """Return a site with twelve published orders of three restaurants."""
     made = site_of_orders(tmp_path, 12)
     (made.root / "profiles" / "duckdb.yml").write_text("engine: duckdb\nwarehouse: warehouse\n")
     assert made.tick(START).published
@@ -50,14 +50,14 @@ def edit(site: Site, file: str, old: str, new: str) -> Site:
 
 
 def caught(result: TickResult, model: str, *kinds: str) -> CheckResult:
-    """Give the one check that didn't pass; it is of that table and that type."""
+    """Return the only check that didn't pass; it is of that table and that type."""
     (found,) = [check for check in result.checks if check.status in ("fail", "error", "warn")]
     assert (found.model, found.type) in [(model, kind) for kind in kinds]
     return found
 
 
 def is_right(site: Site, tick: int) -> None:
-    """Compare with plain Python from every line that ever came, and with each table's whole query."""
+    """Compare with plain Python over every line that ever arrived, and with each table's whole query."""
     as_of = START + tick * FIVE
     lines = oracle.read_lines(sorted(site.orders.glob("*.jsonl")))
     assert mart(site) == oracle.mart(lines, as_of)
@@ -65,7 +65,7 @@ def is_right(site: Site, tick: int) -> None:
 
 
 def set_aside(site: Site) -> dict[str, int]:
-    """Count the lines in quarantine by reason."""
+    """Return the number of quarantined lines by reason."""
     return dict(Counter(str(row["_quarantine_reason"]) for row in quarantine(site)))
 
 
@@ -82,7 +82,7 @@ def run(site: Site, *words: str) -> str:
 
 
 def broken_line(**fields: Any) -> str:
-    """An order with some fields otherwise."""
+    """Return an order with some fields replaced."""
     return json.dumps({**json.loads(order("80", LATER - FIVE / 2)), **fields})
 
 
@@ -97,8 +97,8 @@ LINES = {
 
 
 @pytest.mark.parametrize("fault", LINES)
-def test_a_broken_line_is_set_aside_with_its_reason(site: Site, fault: str) -> None:
-    """The tick goes on without it: the dashboard is right of all other lines."""
+def test_a_broken_line_is_quarantined_with_its_reason(site: Site, fault: str) -> None:
+    """The tick continues without it: the dashboard is correct for all other lines."""
     line, reason = LINES[fault]
     site.write("1.jsonl", [line, *GOOD])
 
@@ -111,8 +111,8 @@ def test_a_broken_line_is_set_aside_with_its_reason(site: Site, fault: str) -> N
     is_right(site, 1)
 
 
-def test_lines_of_a_new_word_come_in_after_the_rule_is_mended(site: Site) -> None:
-    """Replayed once, as ordinary late lines: the dashboard is what it would have been all along."""
+def test_lines_with_a_new_value_are_accepted_after_the_rule_is_fixed(site: Site) -> None:
+    """Replayed once, as ordinary late lines: the dashboard is as if they had always been valid."""
     site.write("1.jsonl", [broken_line(status="refunded"), *GOOD])
     assert site.tick(LATER).published
     without = mart(site)
@@ -128,7 +128,7 @@ def test_lines_of_a_new_word_come_in_after_the_rule_is_mended(site: Site) -> Non
 
 
 def repeated_key(site: Site) -> Site:
-    """An edit forgets that only the newest event counts."""
+    """Edit a model so that it ignores that only the newest event counts."""
     edit(site, f"models/staging/orders/{ORDERS}.yml", "at_worst: merge", "at_worst: keys")
     return edit(site, f"models/staging/orders/{ORDERS}.sql", ") = 1", ") <= 2")
 
@@ -138,7 +138,7 @@ def repaired_key(site: Site) -> Site:
 
 
 def unknown_restaurant(site: Site) -> Site:
-    """The list of restaurants is a promise now, and one of them isn't in it."""
+    """Declare a relationship to the list of restaurants, of which one is missing."""
     rows = "".join(f"r900{n},Test {n},Lisbon,EUR,Europe/Lisbon\n" for n in range(3))
     path = site.root / "seeds" / "restaurants.csv"
     path.write_text(path.read_text() + rows)
@@ -164,7 +164,7 @@ BREACH = """
 
 
 def breach_of_a_table(site: Site) -> Site:
-    """A rule about all rows together, and a fourth restaurant."""
+    """Add a rule about all rows together, and a fourth restaurant."""
     path = site.root / "expectations" / "marts" / f"{WINDOWS}.yml"
     path.write_text(path.read_text() + BREACH)
     made = Site(site.root, site.engine)
@@ -177,7 +177,7 @@ def wider_rule(site: Site) -> Site:
 
 
 def too_much_set_aside(site: Site) -> Site:
-    """Half of the lines of a tick can't be read: no tick of this is better than the last one."""
+    """Break half of a tick's lines: no such tick is better than the last one."""
     path = site.root / "expectations" / "staging" / "orders" / f"{EVENTS}.yml"
     path.write_text("max_quarantined: 10%\n" + path.read_text())
     made = Site(site.root, site.engine)
@@ -191,7 +191,7 @@ def discarded(site: Site) -> Site:
 
 
 def stale_source(site: Site) -> Site:
-    """Nothing new for an hour, as the contract forbids."""
+    """Send nothing for an hour, which the contract forbids."""
     file = f"models/staging/orders/{EVENTS}.yml"
     return edit(
         site,
@@ -207,7 +207,7 @@ def fresh_source(site: Site) -> Site:
 
 
 def half_the_volume(site: Site) -> Site:
-    """Last week there were eight lines in these five minutes; three will come."""
+    """Declare a volume of eight lines in these five minutes, as last week; three will arrive."""
     before = Measure(EVENTS, "rows", 8.0, None, FIVE.total_seconds())
     for ago in (LATER, START + 2 * FIVE):
         past = TickResult(0, ago - timedelta(weeks=1), True, 1.0, (), (), (before,))
@@ -220,7 +220,7 @@ def half_the_volume(site: Site) -> Site:
 
 
 def the_rest(site: Site) -> Site:
-    """What was missing comes: sixteen lines are usual in ten minutes."""
+    """Send the missing lines: sixteen lines are usual in ten minutes."""
     site.write("2.jsonl", [order(f"7{n}", LATER - FIVE / 2) for n in range(8)])
     return site
 
@@ -238,7 +238,7 @@ FAULTS: dict[str, tuple[Callable[[Site], Site], Callable[[Site], Site], str, str
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_critical_fault_is_never_shown_and_gone_after_the_fix(site: Site, fault: str) -> None:
+def test_a_critical_fault_is_never_published_and_disappears_after_the_fix(site: Site, fault: str) -> None:
     plant, mend, model, kind = FAULTS[fault]
     before = mart(site)
     planted = plant(site)
@@ -254,8 +254,8 @@ def test_a_critical_fault_is_never_shown_and_gone_after_the_fix(site: Site, faul
     is_right(mended, 2)
 
 
-def test_half_the_volume_is_told(tmp_path: Path) -> None:
-    """Nobody wrote a rule; the dashboard is right of what came, so it is published."""
+def test_half_the_usual_volume_is_reported(tmp_path: Path) -> None:
+    """There is no rule; the dashboard is correct for the lines that arrived, so it is published."""
     made = site_of_orders(tmp_path, 1)
     for tick in range(9):
         at = START + tick * FIVE

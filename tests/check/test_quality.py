@@ -224,7 +224,7 @@ def test_every_kind_passes_and_fails(control):
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control[0])
 def test_no_kind_reaches_the_network_or_a_file(control, monkeypatch):
-    """Once imported, an expectation needs nothing but its rows, whether they pass or fail."""
+    """Once imported, an expectation needs only its rows, whether they pass or fail."""
     good, bad = control[2:] or (GOOD_ROWS, BAD_ROWS)
     expectation = expect(control[0], **control[1])
     verdicts = [check(expectation, rows).status for rows in (good, bad)]
@@ -243,7 +243,7 @@ def test_no_kind_reaches_the_network_or_a_file(control, monkeypatch):
 
 
 def test_a_pattern_of_a_schema_that_may_run_away_is_an_error():
-    """Python's search can't be stopped: texts that are too long for it are told, and never searched."""
+    """Python's search can't be interrupted: texts that are too long for it are reported, and never searched."""
     schema = {"properties": {"a": {"pattern": "a+b+c"}}}
     expectation = expect("expect_column_values_to_match_json_schema", column="status", json_schema=schema)
     rows = table(status=[json.dumps({"a": "a" * 50_000 + "b" * 50_000})])
@@ -255,11 +255,11 @@ def test_a_pattern_of_a_schema_that_may_run_away_is_an_error():
 
 
 def test_every_kind_that_runs_has_its_controls():
-    """That of our own looks at no rows: its controls are in tests/check/test_measuring.py."""
+    """sqlrun's own kind reads no rows: its controls are in tests/check/test_measuring.py."""
     assert {name for name, kind in CATALOGUE.items() if not kind.refused} == {VOLUME, *(c[0] for c in CONTROLS)}
 
 
-def test_the_catalogue_is_great_expectations_own():
+def test_the_catalogue_matches_great_expectations():
     great_expectations._great_expectations()
     from great_expectations.expectations.expectation import Expectation as Base
     from great_expectations.expectations.registry import (
@@ -278,7 +278,7 @@ def test_the_catalogue_is_great_expectations_own():
         assert {field for field in fields if fields[field].required} <= set(kind.columns + kind.required), name
 
 
-# One row of values a type: the least, the bound, above it, NULL, and what confuses floats and pandas.
+# One row of values for each type: the minimum, the bound, above it, NULL, and values that confuse floats and pandas.
 VALUES = {
     "qty": [1, 2, 3, None, -(2**31)],
     "big": [2**53, 2**53 + 1, 2**53 + 2, None, -(2**63)],
@@ -294,7 +294,7 @@ VALUES = {
 
 
 def rules():
-    """Every row-level kind with a predicate, on every type where it makes sense, at and beside its bounds."""
+    """Yield every row-level kind with a predicate, on every type where it makes sense, at and near its bounds."""
     for name, values in VALUES.items():
         first, bound = values[0], values[1]
         yield expect(NOT_NULL, column=name)
@@ -332,7 +332,7 @@ def connection():
 
 
 def all_held_on_duckdb(expectations, rows):
-    """Give, for each expectation, what its predicate says of each row."""
+    """Return, for each expectation, its predicate's value for each row."""
     parsed = [sqlglot.parse_one(passes(rule, model().columns), read="databricks") for rule in expectations]
     columns = [f"({tree.sql(dialect='duckdb')}) as p{index}" for index, tree in enumerate(parsed)]
     connection().register("batch", rows)
@@ -406,13 +406,13 @@ def test_pairs_agree(first, second, ignored):
         ("info", "quarantine", "info"),
     ],
 )
-def test_severity_decides_what_a_failure_means(severity, on_fail, status):
+def test_severity_decides_the_outcome_of_a_failure(severity, on_fail, status):
     result = check(expect(NOT_NULL, severity, on_fail, column="id"), table(id=[None]))
 
     assert (status, 1, 1, PLACE) == (result.status, result.evaluated, result.unexpected, result.place)
 
 
-def test_a_check_that_raises_is_an_error_and_the_others_are_judged():
+def test_a_check_that_raises_is_an_error_and_the_others_are_evaluated():
     checks = (
         expect("expect_column_values_to_match_strftime_format", column="qty", strftime_format="%Y"),
         expect(NOT_NULL, column="nowhere"),
@@ -455,7 +455,7 @@ def test_no_rows_pass_vacuously_without_great_expectations(monkeypatch):
     assert [(result.status, result.evaluated) for result in results] == [("pass", 0), ("pass", 0)]
 
 
-def test_an_empty_table_is_seen_by_table_checks():
+def test_table_checks_evaluate_an_empty_table():
     empty = table(id=[], amount=[])
 
     assert check(expect("expect_table_row_count_to_be_between", min_value=1), empty).status == "fail"
@@ -463,7 +463,7 @@ def test_an_empty_table_is_seen_by_table_checks():
     assert check(expect(QUERY, unexpected_rows_query=query), empty).status == "fail"
 
 
-def test_uniqueness_looks_at_rows_that_share_a_key():
+def test_uniqueness_reads_rows_that_share_a_key():
     changed, keyed = table(id=[2]), table(id=[1, 2, 2])
 
     assert check(expect(UNIQUE, column="id"), changed).status == "pass"
@@ -485,7 +485,7 @@ def test_a_contract_runs():
     assert [(result.status, result.unexpected) for result in results] == [("fail", 1), ("fail", 2)]
 
 
-def test_the_whole_table_is_asked_for_once_and_only_if_needed():
+def test_the_whole_table_is_read_once_and_only_if_needed():
     asked = []
     rows = table(id=[1, 2])
 
@@ -507,7 +507,7 @@ def test_the_whole_table_is_asked_for_once_and_only_if_needed():
     assert result.status == "error"
 
 
-def test_mostly_counts_what_it_lets_pass():
+def test_mostly_reports_unexpected_rows_that_it_tolerates():
     rows = table(id=[1, 2, 3, None])
     kind = NOT_NULL
 
@@ -549,7 +549,7 @@ def test_pii_is_masked_in_samples_and_messages():
     assert results[4].samples == ("id=1, email=***",)
 
 
-def test_what_great_expectations_said_is_kept_of_what_it_was_asked_in_full():
+def test_results_of_great_expectations_are_stored_for_failures():
     rows = table(id=list(range(300)), status=["x"] * 299 + ["y" * 500], email=["canary@example.org"] * 300)
     failed = expect("expect_column_values_to_be_in_set", column="status", value_set=["x"])
     many = expect("expect_column_distinct_values_to_be_in_set", column="id", value_set=[1])
@@ -571,7 +571,7 @@ def test_what_great_expectations_said_is_kept_of_what_it_was_asked_in_full():
     assert json.loads(json.dumps(said)) == said
 
 
-def test_custom_sql_is_cut_off_from_everything_else(tmp_path):
+def test_custom_sql_has_no_access_to_files_and_network(tmp_path):
     secret = tmp_path / "secret.csv"
     secret.write_text("a\n1\n")
     for query in (
@@ -608,7 +608,7 @@ def test_nested_and_dictionary_columns():
     assert check(expect("expect_column_sum_to_be_between", column="id", min_value=3), rows).status == "fail"
 
 
-def test_extremes_pass_over_nulls():
+def test_extremes_ignore_nulls():
     rows = table(
         id=[None, 5],
         status=[None, "b"],

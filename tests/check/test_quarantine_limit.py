@@ -1,4 +1,4 @@
-"""`max_quarantined`: a tick that sets too much aside isn't published, and goes on once the lines are dealt with."""
+"""`max_quarantined`: a tick that quarantines too much isn't published; it continues once the lines are handled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def verdict(result: TickResult) -> CheckResult:
 def test_a_share_or_a_count_decides(
     tmp_path: Path, unchecked: None, limit: str, good: int, bad: int, published: bool
 ) -> None:
-    """Up to the limit a tick is published, above it is not, and says how many of how many."""
+    """Up to the limit a tick is published; above it, it isn't, and the message has both counts."""
     made = limited(tmp_path, limit)
     send(made, "0.jsonl", *(sale(str(n)) for n in range(good)), *(sale(f"x{n}", "eve") for n in range(bad)))
     result = made.tick(START)
@@ -50,14 +50,14 @@ def test_a_share_or_a_count_decides(
 
 
 @pytest.mark.slow
-def test_readers_keep_the_last_tick_until_the_lines_are_dealt_with(tmp_path: Path, unchecked: None) -> None:
-    """A failed tick's lines count in the next one; discarded they count no more, and good lines outnumber them."""
+def test_readers_see_the_last_tick_until_the_lines_are_handled(tmp_path: Path, unchecked: None) -> None:
+    """A failed tick's lines count in the next one; discarded ones don't, and good lines outnumber them."""
     made = limited(tmp_path, "40%")
     send(made, "0.jsonl", sale("1"))
     assert made.tick(START).published
     send(made, "1.jsonl", sale("2"), sale("3", "eve"))
     assert not made.tick(START + FIVE).published
-    assert not made.tick(START + FIVE).published  # nothing new, and the same is wrong
+    assert not made.tick(START + FIVE).published  # nothing new, and the same fault
     assert by_shop(made) == {"ada": (Decimal(1), 1)}
 
     send(made, "2.jsonl", sale("4"))
@@ -74,7 +74,7 @@ def test_readers_keep_the_last_tick_until_the_lines_are_dealt_with(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_samples_hide_what_may_be_pii(tmp_path: Path, unchecked: None) -> None:
+def test_samples_mask_possible_pii(tmp_path: Path, unchecked: None) -> None:
     made = limited(tmp_path, "0", pii=True)
     send(made, "0.jsonl", sale("1", "eve", guest="Mallory"))
 
@@ -92,8 +92,8 @@ def test_a_limit_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0.01", "101%", "-1", "-1%", "1 percent", "a few", "[1]", "true", "", "1e2%"])
-def test_what_is_no_limit_is_a_problem(text: str) -> None:
-    """Told with its place; nothing is guessed."""
+def test_an_invalid_limit_is_a_problem(text: str) -> None:
+    """Reported with its place; nothing is guessed."""
     problems: list[object] = []
     suite = suites.suite(Reader("s.yml", f"max_quarantined: {text}\nexpectations: []\n", problems), "m")  # type: ignore[arg-type]
 
@@ -106,7 +106,7 @@ def test_what_is_no_limit_is_a_problem(text: str) -> None:
     [
         (9, 1, None, None),  # a handful of lines, one of them bad
         (1, 9, None, None),
-        (0, 1, None, "fail"),  # nothing has ever come in
+        (0, 1, None, "fail"),  # no line was ever accepted
         (0, 2, None, "fail"),
         (50, 50, None, None),
         (49, 51, None, "fail"),
@@ -116,10 +116,10 @@ def test_what_is_no_limit_is_a_problem(text: str) -> None:
     ],
 )
 @pytest.mark.slow
-def test_a_limit_that_nobody_wrote(
+def test_the_default_limit(
     tmp_path: Path, unchecked: None, good: int, bad: int, limit: str | None, status: str | None
 ) -> None:
-    """More than half of a hundred lines or more, and all lines, keep a tick from being published."""
+    """More than half of at least a hundred lines, and all lines, block publishing."""
     made = limited(tmp_path, limit) if limit else Site(project(tmp_path), DuckDBEngine())
     lines = (*(sale(str(n)) for n in range(good)), *(sale(f"x{n}", "eve") for n in range(bad)))
     send(made, "0.jsonl", *lines)
@@ -130,8 +130,8 @@ def test_a_limit_that_nobody_wrote(
 
 
 @pytest.mark.slow
-def test_a_line_that_comes_alone_and_is_broken_stops_nothing(tmp_path: Path, unchecked: None) -> None:
-    """It is a warning, never a success; two of them that come alone are a failure until a good one comes."""
+def test_a_single_broken_line_stops_nothing(tmp_path: Path, unchecked: None) -> None:
+    """It is a warning, never a success; two such lines together are a failure until a good one arrives."""
     made = Site(project(tmp_path), DuckDBEngine())
     send(made, "0.jsonl", sale("1"))
     made.tick(START)

@@ -1,4 +1,4 @@
-"""What landed, against the same hour of past weeks: held to the shares that a suite allows, and never a pass unseen."""
+"""Volume of landed rows against the same hour of past weeks: within declared shares, and never a silent pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEEK = timedelta(weeks=1)
 SUNDAY = datetime(2026, 3, 15, 11, 30, tzinfo=timezone.utc)
 
 
-def test_a_rate_is_that_of_all_ticks_of_the_hour() -> None:
+def test_a_rate_covers_all_ticks_of_the_hour() -> None:
     """Ticks of 5 minutes and one of 20; other hours, days and weeks don't count."""
     ago = SUNDAY - WEEK
     past = [Past(ago, 100.0, 300.0), Past(ago + timedelta(minutes=10), 200.0, 1200.0)]
@@ -44,13 +44,13 @@ def test_a_rate_is_that_of_all_ticks_of_the_hour() -> None:
         ([Past(SUNDAY - WEEK, 7.0, 300.0)], None, "the table begins with this tick"),
     ],
 )
-def test_where_nothing_can_be_said_the_reason_is(past: list[Past], interval: float | None, said: str) -> None:
+def test_an_unknown_usual_volume_has_a_reason(past: list[Past], interval: float | None, said: str) -> None:
     found = usual(past, SUNDAY, interval)
 
     assert isinstance(found, str) and found.startswith(said)
 
 
-def test_shares_are_kept_up_to_their_ends() -> None:
+def test_shares_include_their_bounds() -> None:
     hour = Usual(400.0, "Sunday")
 
     kept = [count for count in (0, 199, 200, 600, 601) if not breach(count, hour, 0.5, 1.5)]
@@ -58,8 +58,8 @@ def test_shares_are_kept_up_to_their_ends() -> None:
     assert [breach(count, hour, None, 1.5) == "" for count in (0, 601)] == [True, False]
 
 
-def test_a_past_that_cant_be_read_is_never_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who only compares is told once; a check that is declared is an error each time."""
+def test_an_unreadable_history_is_never_taken_for_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a declared check it is reported once; a declared check is an error each time."""
 
     def torn(*_: object, **__: object) -> None:
         raise EngineError("torn")
@@ -76,7 +76,7 @@ def test_a_past_that_cant_be_read_is_never_taken_for_none(tmp_path: Path, monkey
 
 
 @pytest.mark.slow  # Great Expectations is imported
-def test_great_expectations_loads_every_suite_but_what_is_our_own() -> None:
+def test_great_expectations_loads_every_suite_except_sqlruns_own_types() -> None:
     import yaml
 
     gx = great_expectations._great_expectations()

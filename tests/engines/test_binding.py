@@ -1,4 +1,4 @@
-"""What DuckDB can't run is refused before a tick, with a code, a place and what the analyst wrote."""
+"""Queries that DuckDB can't run are rejected before a tick, with a code, a place and the analyst's own text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.probes import verdict
         ("select id, sequence(d, d + interval 1 day) as y from ref.t", "SR310", 21),
     ],
 )
-def test_what_duckdb_cannot_run_is_refused(sql: str, code: str, column: int) -> None:
+def test_queries_that_duckdb_cannot_run_are_refused(sql: str, code: str, column: int) -> None:
     found = verdict(sql)
 
     assert [(p.code, p.place.line, p.place.column) for p in found.problems] == [(code, 1, column)], found
@@ -43,7 +43,7 @@ def test_what_duckdb_cannot_run_is_refused(sql: str, code: str, column: int) -> 
         ("(select id from ref.t)", "rows"),
     ],
 )
-def test_what_died_at_the_tick_is_kept(sql: str, method: str) -> None:
+def test_queries_that_once_failed_in_a_tick_are_accepted(sql: str, method: str) -> None:
     found = verdict(sql)
 
     assert (found.method, found.problems, found.wrong) == (method, (), "")
@@ -60,8 +60,8 @@ def project(folder: Path, **queries: str) -> Prepared:
     return prepare(broken.write(folder, SEED | broken.models(queries)))
 
 
-def test_a_view_that_does_not_bind_is_told_once(tmp_path: Path) -> None:
-    """Not again for each of its readers, in whose query it is written out."""
+def test_a_view_that_does_not_bind_is_reported_once(tmp_path: Path) -> None:
+    """Not again for each of its readers, whose queries contain it."""
     view = "{{ config(materialized='view') }}\nselect id * s as id from {{ ref('one') }}\n"
     prepared = project(tmp_path, v=view, m="select id from {{ ref('v') }}", n="select id from {{ ref('m') }}")
 
@@ -70,8 +70,8 @@ def test_a_view_that_does_not_bind_is_told_once(tmp_path: Path) -> None:
     assert [(p.code, str(p.place)) for p in found] == [("SR310", "models/v.sql:2:8")]
 
 
-def test_what_fits_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warm build opens no DuckDB for it; another type of an input has it asked again."""
+def test_an_accepted_model_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm build opens no DuckDB for it; another type of an input is checked again."""
     cache, folder = Cache(None), tmp_path / "project"
     prepared = project(folder, m="select length(concat(s, upper(s))) as id from {{ ref('one') }}")
     assert binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), prepared.names) == ()
@@ -89,7 +89,7 @@ def test_what_fits_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [p.code for p in found] == ["SR310"]
 
 
-def test_two_quotes_are_one_as_on_spark() -> None:
+def test_doubled_quotes_are_one_as_on_spark() -> None:
     found = verdict("select id, 'it''s' as a, '''' as b, '' as c from ref.t where id = 1")
 
     assert found.rows is not None

@@ -1,4 +1,4 @@
-"""Classes that a JVM has loaded, kept for the next: where they lie, who maps them, and what a failure costs."""
+"""Archive of a JVM's classes: its path, which JVMs map it, and the consequences of a failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlrun.engines.spark import class_archive
 
 @pytest.fixture
 def java(tmp_path: Path) -> Path:
-    """A JDK in which `jcmd` writes what it was asked for to the file that it was told."""
+    """Return a JDK in which `jcmd` writes its arguments to the file that it gets."""
     tools = tmp_path / "jdk" / "bin"
     tools.mkdir(parents=True)
     (tmp_path / "jdk" / "lib").mkdir()
@@ -27,7 +27,7 @@ def file_of(java: Path, folder: Path, options: str = "", jars: str = "jars") -> 
     return class_archive.file_of(str(java), folder / jars, options, {"XDG_CACHE_HOME": str(folder / "cache")})
 
 
-def test_the_first_records_and_the_next_maps(java: Path, tmp_path: Path) -> None:
+def test_the_first_jvm_records_and_the_next_one_maps(java: Path, tmp_path: Path) -> None:
     file = file_of(java, tmp_path)
     assert class_archive.options_for(file, record=False) == ""
     assert class_archive.options_for(file, record=True) == class_archive.RECORDING
@@ -38,8 +38,8 @@ def test_the_first_records_and_the_next_maps(java: Path, tmp_path: Path) -> None
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_another_java_other_jars_and_other_options_have_a_file_of_their_own(java: Path, tmp_path: Path) -> None:
-    """That of before goes when the new one is there."""
+def test_each_java_jars_and_options_have_their_own_archive(java: Path, tmp_path: Path) -> None:
+    """The previous file is deleted when the new one exists."""
     before = file_of(java, tmp_path)
     assert class_archive.keep(str(java), 1, before)
     others = {file_of(java, tmp_path, "-XX:+UseZGC"), file_of(java, tmp_path, jars="others")}
@@ -51,7 +51,7 @@ def test_another_java_other_jars_and_other_options_have_a_file_of_their_own(java
 
 
 @pytest.mark.parametrize("tool", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho half > $4\nexit 1\n", None, "no program"])
-def test_what_fails_leaves_nothing(tool: str | None, java: Path, tmp_path: Path) -> None:
+def test_a_failure_leaves_no_archive(tool: str | None, java: Path, tmp_path: Path) -> None:
     if tool is None:
         java.with_name("jcmd").unlink()
     else:
@@ -61,7 +61,7 @@ def test_what_fails_leaves_nothing(tool: str | None, java: Path, tmp_path: Path)
     assert not file.parent.exists() or list(file.parent.iterdir()) == []
 
 
-def test_a_path_that_options_would_part_is_not_used(java: Path, tmp_path: Path) -> None:
+def test_a_path_with_blanks_is_not_used(java: Path, tmp_path: Path) -> None:
     file = class_archive.file_of(str(java), tmp_path, "", {"XDG_CACHE_HOME": str(tmp_path / "my cache")})
     assert class_archive.keep(str(java), 42, file)
     assert class_archive.options_for(file, record=True) == ""

@@ -1,4 +1,4 @@
-"""MERGEs that mark the rows that they replace: what is left of files, and what every reader sees."""
+"""MERGEs that mark replaced rows: remaining files, and the rows that every reader sees."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have files of a hundred rows marked, as those of many thousands are."""
+    """Mark rows in files of a hundred rows, as in files of many thousands."""
     monkeypatch.setattr(file_layout, "COPIED", 0)
 
 
@@ -62,13 +62,13 @@ def made(folder: Path, kind: str = "int", partition_by: tuple[str, ...] = ()) ->
 
 
 def files(spec: TableSpec, version: int | None = None) -> dict[str, int]:
-    """List a table's files with the rows that count in each."""
+    """Return a table's files with their number of live rows."""
     table = delta_table.open_table(spec.path, version)
     return {file["path"]: file["num_records"] for file in delta_table.files_at(table)}
 
 
 @pytest.mark.slow
-def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> None:
+def test_replaced_rows_are_marked_in_their_file(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     (large,) = files(spec)
     size = (tmp_path / "t" / large).stat().st_size
@@ -91,8 +91,8 @@ def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path) -> None:
-    """Through a checkpoint, from which the entries of files are read as well."""
+def test_marks_accumulate_and_removals_name_the_previous_ones(tmp_path: Path) -> None:
+    """Through a checkpoint, which also has entries of files."""
     engine, spec = made(tmp_path)
     (large,) = files(spec)
     for tick in range(2, 15):
@@ -103,12 +103,12 @@ def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path)
     gone = [a["remove"] for a in delta_table.actions(spec.path, 14) if "remove" in a and a["remove"]["path"] == large]
     assert [remove["deletionVector"]["cardinality"] for remove in gone] == [12]
     assert files(spec)[large] == 87
-    # Files of a row each have been put together on the way: no row of theirs was touched.
+    # Files of one row each have been compacted on the way: none of their rows was affected.
     assert len(files(spec)) < 1 + 2 * file_layout.TIER
 
 
 @pytest.mark.slow
-def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
+def test_a_file_with_many_deleted_rows_is_rewritten(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     (large,) = files(spec)
     write(engine, spec, 2, merging("select 'k' || i as k, 1 as v, 1 as n, true as stays from range(20) r(i)"))
@@ -122,8 +122,8 @@ def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
-    """Read, restored, compacted and vacuumed: a file that is named anew with other marks is the same file."""
+def test_every_version_has_its_own_rows(tmp_path: Path) -> None:
+    """Read, restored, compacted and vacuumed: a file that is added again with other marks is the same file."""
     engine, spec = made(tmp_path)
     for tick in (2, 3, 4):
         write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick + 50}', 0, 0, false)")))
@@ -149,8 +149,8 @@ def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_path: Path) -> None:
-    """By the log it left when it was marked; it has left for good only now, and an older version still has it."""
+def test_a_file_marked_long_ago_stays_for_later_versions(tmp_path: Path) -> None:
+    """By the log it was removed when it was marked; its final removal is recent, and an older version still has it."""
     engine, spec = made(tmp_path)
     (large,) = files(spec)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
@@ -166,8 +166,8 @@ def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_p
 
 
 @pytest.mark.slow
-def test_what_is_not_marked(tmp_path: Path) -> None:
-    """A table made before there were marks, and a file whose rows nobody has counted."""
+def test_rows_that_cannot_be_marked_are_rewritten(tmp_path: Path) -> None:
+    """A table made before marks existed, and a file with an unknown number of rows."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", (), "old")
     delta_table.create(spec)
     write(engine, spec, 1, Append(MANY))
@@ -191,13 +191,13 @@ def test_two_changes_of_one_row_are_refused_where_it_was_replaced_before(tmp_pat
 
     with pytest.raises(EngineError, match="several source rows"):
         write(engine, spec, 3, merging(rows("('k7', 71, 2, true)", "('k7', 72, 2, true)")))
-    # The dead row of the same key is no second match.
+    # The deleted row of the same key is no second match.
     write(engine, spec, 3, merging(rows("('k7', 73, 3, true)")))
     assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [73]
 
 
 @pytest.mark.slow
-def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_by_delta_rs_respects_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)", "('k8', 0, 0, false)")))
     monkeypatch.setattr(delta_commit, "ours", lambda *_: False)
@@ -210,9 +210,7 @@ def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_log_entry_leaves_the_merge_to_delta_rs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     monkeypatch.setattr(log_entries, "of_files", lambda *_: {})
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
@@ -223,7 +221,7 @@ def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
 
 @pytest.mark.slow
 def test_marks_of_another_writer_are_read_and_named(tmp_path: Path) -> None:
-    """delta-rs reads vectors of any kind; their own description is what a removal has to name."""
+    """delta-rs reads vectors of any kind; a removal has to repeat their own description."""
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     table = DeltaTable(spec.path)
@@ -234,8 +232,8 @@ def test_marks_of_another_writer_are_read_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
-    """The writer notes its own marks; a table that was opened anew reads the same ones from the log."""
+def test_cached_marks_are_those_of_the_version(tmp_path: Path) -> None:
+    """The writer caches its own marks; a table opened again reads the same ones from the log."""
     engine, spec = made(tmp_path)
     for tick in range(2, 6):
         write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick - 1}', 0, 0, false)")))
@@ -245,7 +243,7 @@ def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_before_the_commit_leaves_marks_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
 
@@ -256,8 +254,8 @@ def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monk
     assert [row["v"] for row in held(spec.path) if row["k"] == "k8"] == [81]
 
 
-def test_a_row_that_came_back_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rewritten file whose marks were overlooked would bring deleted rows back."""
+def test_a_restored_row_is_detected_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewritten file whose marks were ignored would restore deleted rows."""
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     monkeypatch.setattr(file_layout, "MOST_DEAD", 0.0)
@@ -275,7 +273,7 @@ def test_a_row_that_came_back_is_noticed_before_the_commit(tmp_path: Path, monke
 def test_any_set_of_rows_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, some: set[int], at: int, n: int
 ) -> None:
-    """By delta-rs, whose reader is not ours: a few numbers, and runs of many."""
+    """By delta-rs, another implementation: a few numbers, and runs of many."""
     numbers = sorted(some | set(range(at, at + n)))
     folder = tmp_path_factory.mktemp("read")
     spec = spec_of(folder, "int")
@@ -289,7 +287,7 @@ def test_any_set_of_rows_is_read_back(
     assert found.to_pylist() == numbers and found.type == pa.int64()
 
 
-def test_small_files_are_put_together_by_size() -> None:
+def test_small_files_are_compacted_by_size() -> None:
     """Each row is copied a few times, however many merges come: files grow by a factor, few of each size."""
     held: dict[str, int] = {"first": 100_000}
     copied = most = 0
@@ -304,7 +302,7 @@ def test_small_files_are_put_together_by_size() -> None:
 
 
 @pytest.mark.slow
-def test_a_vector_is_only_for_tables_that_say_so(tmp_path: Path) -> None:
+def test_vectors_need_a_table_property(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     DeltaTable(spec.path).alter.set_table_properties({"delta.enableDeletionVectors": "false"})
     assert not delta_commit.marks(DeltaTable(spec.path))

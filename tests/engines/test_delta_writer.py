@@ -1,4 +1,4 @@
-"""Commits by sqlrun and by the engine's library, as a profile's `delta_writer` says: tables are the same."""
+"""Commits by sqlrun and by the engine's library, as a profile's `delta_writer` sets: the tables are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.values import playing
 
 
 def writers(path: str) -> list[str]:
-    """List who wrote each commit of a table, the oldest first, without versions."""
+    """Return the writer of each commit of a table, the oldest first, without versions."""
     newest = delta_table.head(path)
     assert newest is not None
     infos = (a["commitInfo"] for v in range(1, newest + 1) for a in delta_table.actions(path, v) if "commitInfo" in a)
@@ -23,8 +23,8 @@ def writers(path: str) -> list[str]:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["sqlrun", "library"])
-def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:
-    """A tick each, with hostile values and upkeep between: every table stays its query's answer."""
+def test_writers_alternate(tmp_path: Path, way: str, first: str) -> None:
+    """One tick each, with hostile values and maintenance between: every table equals its query."""
     play = playing.play(tmp_path, 11)
     for number in range(4):
         play.site.engine = DuckDBEngine(own_commits=(number % 2 == 0) == (first == "sqlrun"))
@@ -43,7 +43,7 @@ def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:
 
 
 @pytest.mark.parametrize("writer", ["sqlrun", "library"])
-def test_the_profile_says_who_writes(tmp_path: Path, writer: str) -> None:
+def test_the_profile_sets_the_writer(tmp_path: Path, writer: str) -> None:
     root = shops.project(tmp_path)
     (root / "profiles/local.yml").write_text(f"engine: duckdb\nwarehouse: warehouse\ndelta_writer: {writer}\n")
     site = shops.Site(root, DuckDBEngine())
@@ -59,7 +59,7 @@ def test_the_profile_says_who_writes(tmp_path: Path, writer: str) -> None:
     shops.run(site, "verify")
 
 
-def test_a_writer_that_there_is_not(tmp_path: Path) -> None:
+def test_an_unknown_writer_is_refused(tmp_path: Path) -> None:
     root = shops.project(tmp_path)
     (root / "profiles/local.yml").write_text("engine: duckdb\nwarehouse: warehouse\ndelta_writer: delta-rs\n")
 

@@ -1,4 +1,4 @@
-"""Rows that come, written by DuckDB or by delta-rs: the table is the same, and a failure leaves nothing of them."""
+"""Rows appended by DuckDB or by delta-rs: the table is the same, and a failure leaves nothing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_commit_without_rows_is_a_version(session: Any, tmp_path: Path, proper
     assert pa.table(found.scan().read_all()).num_rows == 0
 
 
-def test_what_fails_before_its_commit_leaves_no_file(session: Any, tmp_path: Path) -> None:
+def test_a_failure_before_the_commit_leaves_no_file(session: Any, tmp_path: Path) -> None:
     table, write = made(tmp_path / "t", {})
     with pytest.raises(duckdb.Error), duckdb_append.coming(session, table, write) as rows:
         rows.add(ROWS)
@@ -94,7 +94,7 @@ def test_what_fails_before_its_commit_leaves_no_file(session: Any, tmp_path: Pat
     assert delta_table.head(write.table.path) == 0
 
 
-def test_what_fails_after_its_commit_keeps_its_files(
+def test_a_failure_after_the_commit_keeps_the_files(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, write = made(tmp_path / "t", {})
@@ -111,7 +111,7 @@ def test_what_fails_after_its_commit_keeps_its_files(
     assert pa.table(delta_table.open_table(write.table.path).scan().read_all()).num_rows == 4
 
 
-def test_of_two_writers_one_notices(session: Any, tmp_path: Path) -> None:
+def test_one_of_two_writers_fails(session: Any, tmp_path: Path) -> None:
     table, write = made(tmp_path / "t", {})
     with duckdb_append.coming(session, table, write) as rows:
         rows.add(ROWS)

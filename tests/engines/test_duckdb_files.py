@@ -1,4 +1,4 @@
-"""Relations in one with the statement that reads them: the rows are those that views of their names would give."""
+"""Relations as parts of the statement that reads them: the rows are the same as with views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def engine() -> DuckDBEngine:
 
 
 def relations(engine: DuckDBEngine, folder: Path) -> tuple[Relation, ...]:
-    """A table as it was, as it is and what has changed."""
+    """Return a table before and after a tick, and its changes."""
     spec = spec_of(folder, "int")
     engine.create(spec)
     write(engine, spec, 1, Append("select 'a' as k, 1 as v, 1 as n union all select 'b', 2, 1"))
@@ -43,7 +43,7 @@ SUM = "select sum(v) as v from t__new"
         (f"WITH\n  net as ({NET})\nselect n.* from net as n semi join t__new as t using (k)", [("b", 1), ("c", 4)]),
         (f"with recursive up as (select 1 as i union all select i + 1 from up where i < ({SUM})) "
          "select max(i) from up", [(8,)]),
-        # A part of the query has a relation's name: what stands in it is the relation, what comes after is the part.
+        # A part of the query has a relation's name: inside the part the name is the relation, after it the part.
         ('with "t__new" as (select k, v from t__new where v > 1) select sum(v) from t__new', [(7,)]),
         ("with T__NEW (a, b) as materialized (select k, v from t__new) select sum(b) from t__new", [(8,)]),
     ],
@@ -59,7 +59,7 @@ def test_a_query_sees_its_relations(
 def test_a_relation_is_a_part_of_the_statement(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No view is made, but where a part of the query has a relation's name."""
+    """No view is created, unless a part of the query has a relation's name."""
     made: list[int] = []
     real = duckdb_scan.register
     monkeypatch.setattr(duckdb_scan, "register", lambda *args: made.append(len(args[1])) or real(*args))

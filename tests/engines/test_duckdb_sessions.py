@@ -1,4 +1,4 @@
-"""DuckDB keeps some of each COPY until its database is closed: it is opened anew, and never under a session."""
+"""DuckDB keeps some memory of each COPY until its database closes: it is reopened, but never during a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLES = "select count(*) from duckdb_tables()"
 
 
 def count(engine: DuckDBEngine, statement: str = "") -> object:
-    """Run a statement in a session, and count the tables that are there."""
+    """Run a statement in a session, and count the existing tables."""
     with engine.lent("") as session:
         session.execute(statement or "select 1").fetchall()
         return session.sql(TABLES).fetchall()[0][0]
@@ -26,19 +26,19 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> DuckDBEngine:
     return DuckDBEngine()
 
 
-def test_after_many_sessions_the_database_is_another(engine: DuckDBEngine) -> None:
+def test_the_database_is_reopened_after_many_sessions(engine: DuckDBEngine) -> None:
     assert count(engine, "create table old (i int)") == 1
     assert [count(engine) for _ in range(4)] == [1, 1, 0, 0]
 
 
-def test_the_database_stays_while_a_session_is_at_work(engine: DuckDBEngine) -> None:
+def test_the_database_stays_open_during_a_session(engine: DuckDBEngine) -> None:
     with engine.lent("") as session:
         session.execute("create table old (i int)").fetchall()
         assert [count(engine) for _ in range(4)] == [1, 1, 1, 1]
     assert count(engine) == 0
 
 
-def test_a_session_that_fails_or_is_left_is_at_work_no_more(engine: DuckDBEngine) -> None:
+def test_failed_and_abandoned_sessions_are_released(engine: DuckDBEngine) -> None:
     assert count(engine, "create table old (i int)") == 1
     with pytest.raises(RuntimeError, match="no"), engine.lent(""):
         raise RuntimeError("no")
@@ -50,8 +50,8 @@ def test_a_session_that_fails_or_is_left_is_at_work_no_more(engine: DuckDBEngine
 
 
 @pytest.mark.slow
-def test_what_is_held_of_copies_does_not_grow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """DuckDB 2.0 holds 1.1 KB of each of these."""
+def test_memory_kept_for_copies_does_not_grow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """DuckDB 2.0 keeps 1.1 KB of each of these."""
     monkeypatch.setattr(duckdb_engine, "SESSIONS", 100)
     engine, columns = DuckDBEngine(), ", ".join(f"i + {n} as c{n}" for n in range(20))
 

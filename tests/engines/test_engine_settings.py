@@ -1,4 +1,4 @@
-"""Settings of a profile that DuckDB doesn't take, or that leave it too little memory: told, and no other result."""
+"""Settings that DuckDB rejects, or that leave it too little memory, are reported and change no result."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.support.whole import differences
 
 @pytest.mark.parametrize("settings", [{"memory_limit": "abc"}, {"memory_limit": ""}, {"memory_limits": "1GB"}])
 @pytest.mark.parametrize("kind", [DuckDBEngine, AutoEngine])
-def test_settings_that_duckdb_does_not_take_are_named(
+def test_settings_that_duckdb_rejects_are_named(
     settings: dict[str, str], kind: type[DuckDBEngine] | type[AutoEngine]
 ) -> None:
-    """A stack of Python's once ended the build."""
+    """The build used to end with a Python traceback."""
     with pytest.raises(EngineError, match=f"DuckDB doesn't take the profile's settings .{next(iter(settings))}.: "):
         kind(settings).start()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
-def test_too_little_memory_is_told_and_more_gives_the_same(tmp_path: Path) -> None:
-    """The tick fails and names the setting; with memory enough the next build is right."""
+def test_too_little_memory_is_reported_and_more_gives_the_same_result(tmp_path: Path) -> None:
+    """The tick fails and names the setting; with enough memory the next build is correct."""
     lines = [LINE % f"{n:09}" for n in range(60_000)]
     site = Site(project(tmp_path / "shops"), DuckDBEngine({"memory_limit": "4MB"}))
     site.write("0.jsonl", lines)

@@ -1,4 +1,4 @@
-"""A commit that is whole and one that was cut, as Spark and as delta-rs write them."""
+"""Intact and truncated commits, as Spark and as delta-rs write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRANSACTION = {"txn": {"appId": "shop.fct", "version": 3}}
 
 
 def commit(operation: str, metrics: dict[str, Any], *rows: int | None) -> list[str]:
-    """Write a commit that adds a file for each count of rows, of which None isn't told."""
+    """Return a commit that adds a file for each count of rows; None leaves the count out."""
     info = {"operation": operation, "operationParameters": {"mode": "Append"}, "operationMetrics": metrics}
     adds = [{"add": {"path": f"{n}", "stats": json.dumps({"numRecords": r} if r is not None else {})}} for n, r in
             enumerate(rows)]  # fmt: skip
@@ -36,22 +36,22 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_whole_commit_is_whole(name: str) -> None:
+def test_an_intact_commit_passes(name: str) -> None:
     assert commit_fault("\n".join(WHOLE[name]) + "\n", transaction=True) == ""
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if "without" not in name and "no rows at all" not in name])
-def test_a_commit_that_lost_its_last_line_is_not(name: str) -> None:
-    """Cut at the end of a line, it is JSON still."""
+def test_a_commit_without_its_last_line_is_damaged(name: str) -> None:
+    """Truncated at the end of a line, it is still JSON."""
     assert "is cut off: it tells of" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
 
 
 @pytest.mark.parametrize("text", ["", " \n", '{"commitInfo": {', "3\n", json.dumps(TRANSACTION)])
-def test_what_is_no_commit_is_told(text: str) -> None:
+def test_invalid_commits_are_reported(text: str) -> None:
     assert commit_fault(text, transaction=True)
 
 
-def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_is_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, opened = tmp_path / "part.parquet", list[str]()
     file.write_bytes(b"PAR1 rows PAR1")
     real = table_check._ends_of
@@ -60,7 +60,7 @@ def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path, monkeypat
     assert [table_check.parquet_fault(str(file), 14) for _ in range(3)] == ["", "", ""] and len(opened) == 1
     assert table_check.parquet_fault(str(file), 15) == "has 14 bytes, its log says 15" and len(opened) == 1
 
-    # As many bytes, later.
+    # The same size, later.
     file.write_bytes(b"PAR1 rows \0\0\0\0")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
     assert table_check.parquet_fault(str(file), 14) == "is not whole: it does not begin and end as Parquet"

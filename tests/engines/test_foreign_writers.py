@@ -1,4 +1,4 @@
-"""Another writer at any table, at any moment: refused, taken back or harmless, told as it is; and true afterwards."""
+"""Another writer at any table, at any moment: rejected, rolled back or harmless, reported; tables are correct after."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 
 def some(first: str, *others: str) -> list[Any]:
-    """Try the first; the others take minutes all in all."""
+    """Return the first parameter for quick runs; the others take minutes in all."""
     return [first, *(pytest.param(other, marks=pytest.mark.long) for other in others)]
 
 
@@ -43,7 +43,7 @@ def first_of(names: dict[str, Any], *first: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two published ticks, made once."""
+    """Return two published ticks, built once."""
     folder = tmp_path_factory.mktemp("foreign") / "shops"
     site = others.opened(others.project(folder))
     for number in range(2):
@@ -62,7 +62,7 @@ def site(made: Path, tmp_path: Path) -> Iterator[Site]:
 
 
 def change(site: Site, table: str, how: str) -> int:
-    """Have another writer change a table; give the version that it made."""
+    """Let another writer change a table; return the new version."""
     opened = DeltaTable(path_of(site, table))
     {**CHANGES, **HARMLESS}[how](opened)
     return DeltaTable(path_of(site, table)).version()
@@ -74,8 +74,8 @@ def taken_back(site: Site, table: str, version: int, said: str) -> None:
 
 
 @pytest.mark.parametrize("how", first_of(CHANGES, "delete", "reshape"))
-def test_a_landing_table_that_another_has_changed_is_refused_until_that_is_taken_back(site: Site, how: str) -> None:
-    """Lines that left would never be read again: nothing is written, in any tick, before somebody decides."""
+def test_a_foreign_change_to_a_landing_table_is_refused_until_rolled_back(site: Site, how: str) -> None:
+    """Deleted lines would never be read again: no tick writes anything before a user decides."""
     version = change(site, "stg_lines", how)
     arrive(site, 2)
     for _ in range(2):
@@ -92,8 +92,8 @@ def test_a_landing_table_that_another_has_changed_is_refused_until_that_is_taken
 
 
 @pytest.mark.parametrize("how", first_of(CHANGES, "delete", "reshape"))
-def test_other_tables_go_back_to_what_was_published(site: Site, how: str) -> None:
-    """All kinds at once, each told by itself."""
+def test_other_tables_return_to_the_published_version(site: Site, how: str) -> None:
+    """All kinds at once, each reported separately."""
     tables = [name for name in KINDS if name != "stg_lines"]
     versions = {name: change(site, name, how) for name in tables}
     arrive(site, 2)
@@ -107,8 +107,8 @@ def test_other_tables_go_back_to_what_was_published(site: Site, how: str) -> Non
 
 
 @pytest.mark.parametrize("how", some("delete", "reshape"))
-def test_what_a_checkpoint_holds_comes_back(site: Site, how: str) -> None:
-    """Its entries of files have statistics and partitions of the table's own types, which a commit has as text."""
+def test_entries_in_a_checkpoint_are_restored(site: Site, how: str) -> None:
+    """Its entries have statistics and partitions in the table's own types; a commit has them as text."""
     for name in (*KINDS, "ledger"):
         DeltaTable(path_of(site, name)).create_checkpoint()
         change(site, name, how)
@@ -121,7 +121,7 @@ def test_what_a_checkpoint_holds_comes_back(site: Site, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", first_of(HARMLESS, "optimize"))
-def test_what_only_moves_rows_is_nobodys_business(site: Site, how: str) -> None:
+def test_commits_that_only_move_rows_are_harmless(site: Site, how: str) -> None:
     for name in (*KINDS, "ledger", "receipts"):
         change(site, name, how)
     arrive(site, 2)
@@ -136,8 +136,8 @@ def test_what_only_moves_rows_is_nobodys_business(site: Site, how: str) -> None:
 
 @pytest.mark.parametrize("how", some("delete", *(n for n in CHANGES if n not in ("delete", "restore"))))
 @pytest.mark.parametrize("kept", ["before", "after"])
-def test_lines_that_landed_around_it_stay(site: Site, how: str, kept: str) -> None:
-    """A tick died after landing, before or after another writer came: its lines are the next tick's, once."""
+def test_lines_landed_around_a_foreign_commit_stay(site: Site, how: str, kept: str) -> None:
+    """A tick died after landing, before or after another writer's commit: its lines are in the next tick, once."""
     arrive(site, 2)
     if kept == "before":
         cut_short(site, 2)
@@ -154,8 +154,8 @@ def test_lines_that_landed_around_it_stay(site: Site, how: str, kept: str) -> No
 
 
 @pytest.mark.parametrize("how", some("delete", "insert", "update"))
-def test_of_a_race_with_a_landing_nothing_is_published_and_the_lines_stay(site: Site, how: str) -> None:
-    """Spark's stream goes on from whatever came between: a landing may end at a version with more than its own."""
+def test_a_race_with_a_landing_publishes_nothing_and_keeps_the_lines(site: Site, how: str) -> None:
+    """Spark's stream continues from any commit in between: a landing may end at a version with foreign commits."""
     arrive(site, 2)
     real = site.engine.land
 
@@ -197,7 +197,9 @@ def test_a_commit_between_pin_and_publish_is_never_published(site: Site, name: s
 
 @pytest.mark.parametrize("how", some("delete", "update", "insert"))
 @pytest.mark.parametrize("book", ["ledger", "quarantine"])
-def test_books_that_decide_are_refused_until_that_is_taken_back(site: Site, book: str, how: str) -> None:
+def test_foreign_changes_to_deciding_system_tables_are_refused_until_rolled_back(
+    site: Site, book: str, how: str
+) -> None:
     if book == "quarantine":
         from sqlrun.land import quarantine_log
 
@@ -216,7 +218,7 @@ def test_books_that_decide_are_refused_until_that_is_taken_back(site: Site, book
 
 
 @pytest.mark.parametrize("how", some("delete", "update", "insert", "overwrite"))
-def test_books_that_decide_nothing_go_back(site: Site, how: str) -> None:
+def test_other_system_tables_are_rolled_back(site: Site, how: str) -> None:
     there = [book for book in BOOKS if Path(path_of(site, book)).exists()]
     before = {book: sorted(map(str, DeltaTable(path_of(site, book)).to_pyarrow_table().to_pylist())) for book in there}
     for book in there:
@@ -229,8 +231,8 @@ def test_books_that_decide_nothing_go_back(site: Site, how: str) -> None:
     assert "SR74" not in build(site, 2)
 
 
-def test_a_vacuum_that_took_what_is_published_is_told_with_a_way_out(site: Site) -> None:
-    """A tick had replaced the files and died; then nothing but the published tick still needs them."""
+def test_a_vacuum_of_published_files_is_reported_with_a_way_out(site: Site) -> None:
+    """A tick had replaced the files and died; then only the published tick still needs them."""
     arrive(site, 2)
     cut_short(site, 2)
     change(site, "fct_slots", "vacuum")
@@ -241,7 +243,7 @@ def test_a_vacuum_that_took_what_is_published_is_told_with_a_way_out(site: Site)
     true(site, 2, 9)
 
 
-def test_an_environment_takes_nothing_of_productions_back_and_reads_none_of_it(site: Site) -> None:
+def test_an_environment_neither_rolls_back_nor_reads_foreign_changes_in_production(site: Site) -> None:
     build(site, 1, "--env", "dev")
     change(site, "fct_slots", "delete")
     change(site, "stg_lines", "delete")
@@ -254,7 +256,7 @@ def test_an_environment_takes_nothing_of_productions_back_and_reads_none_of_it(s
     true(site, 2, 9)
 
 
-def test_upkeep_says_why_it_waits(site: Site) -> None:
+def test_maintenance_reports_why_it_waits(site: Site) -> None:
     change(site, "fct_slots", "delete")
     said = command(site, "maintain", code=2)
     assert "fct_slots" in said and "another hand" in said and "DELETE" in said, said
@@ -264,8 +266,8 @@ def test_upkeep_says_why_it_waits(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_what_was_taken_in_before_is_found(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a sqlrun that didn't look: the doctor tells which tick's lines are short, and what to do."""
+def test_foreign_changes_read_by_an_earlier_version_are_found(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a version of sqlrun that didn't check: the doctor reports the tick with missing lines, and what to do."""
     from sqlrun.engines.delta import foreign_commits
 
     change(site, "stg_lines", "delete")

@@ -1,4 +1,4 @@
-"""Engines may take turns at maintaining; a table's files land with the engine that has landed them from the start."""
+"""Engines may alternate at maintaining; a table's files land on the engine that landed its first ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 LINE = '{"id": "%s", "version": 1, "shop": "x", "amount": "1.00", "sold_at": "2026-01-10T11:59:00Z"}'
 
 
-def test_spark_leaves_alone_what_duckdb_landed_and_refuses_more(tmp_path: Path) -> None:
-    """Neither needs a JVM: nothing is new, and then nothing may land."""
+def test_spark_does_not_land_into_a_table_that_duckdb_landed(tmp_path: Path) -> None:
+    """Neither needs a JVM: first there is nothing new, then landing is rejected."""
     first = Site(project(tmp_path / "shops"), DuckDBEngine())
     first.write("0.jsonl", [LINE % "a"])
     assert first.tick(START).published
@@ -42,8 +42,8 @@ def test_spark_leaves_alone_what_duckdb_landed_and_refuses_more(tmp_path: Path) 
     assert len(first.rows("stg_lines")) == 2
 
 
-def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Path) -> None:
-    """Its checkpoint lists a file that it had begun with, and has no folder of commits yet."""
+def test_a_stream_without_a_finished_batch_is_reported(tmp_path: Path) -> None:
+    """Its checkpoint lists a file of an unfinished batch, and has no folder of commits yet."""
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])
     plan = tick_plan(site.prepared.workspace, site.warehouse, None, 1, START, ("stg_lines",), False)

@@ -1,4 +1,4 @@
-"""What is kept of an open table: of that one, at that version, for as long as it is open."""
+"""Cache of facts about an open table: for that object, at that version, as long as it is open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table(folder: Path) -> DeltaTable:
     return DeltaTable(str(folder))
 
 
-def test_it_is_found_once_a_version(tmp_path: Path) -> None:
+def test_a_fact_is_computed_once_for_each_version(tmp_path: Path) -> None:
     one, counted = table(tmp_path), []
 
     def find() -> int:
@@ -33,7 +33,7 @@ def test_it_is_found_once_a_version(tmp_path: Path) -> None:
     assert table_facts.once(DeltaTable(str(tmp_path)), "x", lambda: 7) == 7
 
 
-def test_what_is_known_of_the_next_version_counts_from_then_on(tmp_path: Path) -> None:
+def test_a_fact_about_the_next_version_is_valid_from_then_on(tmp_path: Path) -> None:
     one = table(tmp_path)
     table_facts.note(one, 1, "x", "next")
     table_facts.note(one, 0, "y", "now")
@@ -43,7 +43,7 @@ def test_what_is_known_of_the_next_version_counts_from_then_on(tmp_path: Path) -
     assert [table_facts.once(one, what, lambda: "looked for") for what in "xy"] == ["next", "looked for"]
 
 
-def test_what_was_known_of_another_version_is_forgotten(tmp_path: Path) -> None:
+def test_facts_about_another_version_are_dropped(tmp_path: Path) -> None:
     one = table(tmp_path)
     table_facts.note(one, 1, "x", "of the first")
     for _ in range(2):
@@ -53,7 +53,7 @@ def test_what_was_known_of_another_version_is_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
+def test_facts_about_a_deleted_table_object_are_dropped(tmp_path: Path) -> None:
     one = table(tmp_path)
     before = len(table_facts._cached)
     for version in (0, 1):
@@ -64,7 +64,7 @@ def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
     assert len(table_facts._cached) <= before
 
 
-def test_who_changes_a_list_of_files_changes_his_own(tmp_path: Path) -> None:
+def test_callers_get_their_own_list_of_files(tmp_path: Path) -> None:
     one = table(tmp_path)
     delta_table.append_rows(one, [{"a": 1}])
     one.update_incremental()

@@ -1,4 +1,4 @@
-"""Merges that DuckDB writes and sqlrun commits: what every reader of the tables then sees."""
+"""Merges that DuckDB writes and sqlrun commits: the rows that every reader of the tables sees."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError
 
-# A value of each type that a contract allows, as DuckDB writes it: an ordinary one, and one at the edge.
+# Two values of each type that a contract allows, as DuckDB writes it: an ordinary one, and an extreme one.
 VALUES = {
     "string": ("'a b/c%:ü''\"'", "repeat('x', 70000)"),
     "int": ("1", "-2147483648"),
@@ -77,7 +77,7 @@ def write(engine: DuckDBEngine, spec: TableSpec, tick: int, statement: Statement
 
 
 def merging(delta: str, *, key: tuple[str, ...] = ("k",), null_safe: tuple[str, ...] = ("k",)) -> Merge:
-    """Merge whole rows; those with `stays` false go."""
+    """Merge whole rows; rows with `stays` false are deleted."""
     every = tuple((name, f's."{name}"') for name in ("k", "v", "n"))
     return Merge(delta, key, null_safe, every, every, "not s.stays", "", "s.stays")
 
@@ -91,7 +91,7 @@ def plain_rows(*values: str) -> str:
 
 
 def held(path: str) -> list[dict[str, Any]]:
-    """Read a table as delta-rs does, by its newest version."""
+    """Return a table's newest rows by delta-rs."""
     found = pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all())
     return sorted(found.to_pylist(), key=lambda row: repr(row["k"]))
 
@@ -113,7 +113,7 @@ def info(path: str, version: int) -> dict[str, Any]:
 
 @contextmanager
 def killed_before_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a build die between the files that it writes and the commit that names them."""
+    """Kill a build between writing its files and the commit that names them."""
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -124,7 +124,7 @@ def killed_before_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def marked(path: str, version: int) -> dict[str, int]:
-    """List the files that a commit leaves with deleted rows, and how many those are."""
+    """Return the files that a commit leaves with deleted rows, with the number of these."""
     added = [action["add"] for action in delta_table.actions(path, version) if "add" in action]
     return {add["path"]: add["deletionVector"]["cardinality"] for add in added if add.get("deletionVector")}
 
@@ -136,7 +136,7 @@ def ours(path: str, version: int) -> bool:
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.slow
 def test_every_type_is_read_alike(tmp_path: Path, kind: str) -> None:
-    """By DuckDB, by delta-rs and in the change feed; rows that stay, come, change and go, NULL among them."""
+    """By DuckDB, by delta-rs and in the change feed; unchanged, inserted, updated and deleted rows, NULL among them."""
     plain, edge = VALUES[kind]
     engine, spec = DuckDBEngine(), spec_of(tmp_path, kind)
     stand = [f"('a', {plain}, 1)", f"('b', {edge}, 1)", "('c', null, 1)", "(null, null, 1)", f"('e', {edge}, 1)"]
@@ -168,7 +168,7 @@ PARTITIONS = {
 @pytest.mark.parametrize("kind", PARTITIONS)
 @pytest.mark.slow
 def test_every_partition_is_read_alike(tmp_path: Path, kind: str, way: str) -> None:
-    """Values that folders can't hold as they are, and NULL; a row that moves from one partition to another."""
+    """Values that folders must escape, and NULL; a row that moves from one partition to another."""
     one, two = PARTITIONS[kind]
     engine, spec = DuckDBEngine(), spec_of(tmp_path, kind, ("v",))
     stand = [f"('a', {one}, 1)", f"('b', {one}, 1)", "('c', null, 1)", f"('e', {two}, 1)"]
@@ -197,8 +197,10 @@ def random_row(chance: random.Random, key: int, tick: int) -> str:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.slow
-def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random merges, carried out by DuckDB and by delta-rs side by side."""
+def test_duckdb_and_delta_rs_merge_to_the_same_rows_and_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random merges, executed by DuckDB and by delta-rs on two tables."""
     chance, engine = random.Random(8), DuckDBEngine()
     by = [spec_of(tmp_path, "date", ("v",), name) for name in ("own", "rs")]
     for spec in by:
@@ -220,7 +222,7 @@ def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monk
 
 
 def log_of(path: str, version: int) -> list[str]:
-    """Tell a version's files: in which folders they lie, and all that the log says of them but their names."""
+    """Return a version's files: their folders, and all fields of their log entries except names."""
     told = []
     for action in delta_table.actions(path, version):
         for kind in ("add", "remove", "cdc"):
@@ -232,10 +234,10 @@ def log_of(path: str, version: int) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["date", "int", "string"])
 @pytest.mark.slow
-def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
+def test_partitions_written_at_once_equal_those_written_one_by_one(
     tmp_path: Path, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same folders, statistics, change rows and rows, whatever of a partition's files is written anew or marked."""
+    """The same folders, statistics, change rows and rows, whichever of a partition's files are rewritten or marked."""
     chance, engine = random.Random(9), DuckDBEngine()
     values = ["'2026-01-01'", "'2026-01-02'", "'2026-01-03'"] if kind != "int" else ["-1", "0", "20260101"]
     by = [spec_of(tmp_path, kind, ("v",), name) for name in ("at once", "one by one", "but what stays")]
@@ -255,7 +257,7 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
         for spec in by:
             with monkeypatch.context() as patched:
                 if spec.name != "at once":
-                    # Of what one statement may write in rows that change, and in rows that stay with them.
+                    # Rows that change, and rows that stay with them, up to the limits of one statement.
                     patched.setattr(duckdb_copy if spec.name == "one by one" else duckdb_merge, "MOST_AT_ONCE", 0)
                 write(engine, spec, tick, merge)
         once, *others = (spec.path for spec in by)
@@ -267,7 +269,7 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
 
 
 @pytest.mark.slow
-def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path: Path) -> None:
+def test_a_table_accepts_merges_after_checkpoint_restore_compaction_and_vacuum(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, *(merging(rows(f"('{n % 3}', {n}, {n}, true)")) for n in range(1, 12)))
     assert (tmp_path / "t" / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
@@ -287,7 +289,7 @@ def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path
 
 @pytest.mark.usefixtures("way")
 def test_a_removed_file_is_named_as_it_was_added(tmp_path: Path) -> None:
-    """Another writer's spelling of a path stays; else a reader would find the file in the table still."""
+    """Another writer's spelling of a path stays; else a reader would still find the file in the table."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "string")
     made(engine, spec, Append("select 'a' as k, 'x y' as v, 1 as n"))
     log = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
@@ -305,7 +307,7 @@ def test_a_removed_file_is_named_as_it_was_added(tmp_path: Path) -> None:
     assert [row["n"] for row in held(spec.path)] == [2] == [row["n"] for row in seen(engine, spec)]
 
 
-def test_two_rows_for_one_are_refused_and_nothing_stays(tmp_path: Path) -> None:
+def test_two_changes_of_one_row_are_refused_and_leave_no_file(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     before = sorted(file.name for file in (tmp_path / "t").rglob("*"))
@@ -317,8 +319,8 @@ def test_two_rows_for_one_are_refused_and_nothing_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that came between is never replaced; what was written beside it is read by nobody."""
+def test_one_of_two_writers_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that came between is never replaced; the files written beside it have no readers."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     whole = delta_commit.commit
@@ -338,9 +340,7 @@ def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_before_the_commit_leaves_only_unread_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
 
@@ -352,7 +352,7 @@ def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
     assert [row["n"] for row in held(spec.path)] == [3]
 
 
-def test_nothing_is_committed_and_nothing_stays_where_it_may_not_be(tmp_path: Path) -> None:
+def test_a_refused_commit_leaves_no_file(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", ("n",))
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     before = sorted((tmp_path / "t").rglob("*.parquet"))
@@ -368,7 +368,7 @@ def test_nothing_is_committed_and_nothing_stays_where_it_may_not_be(tmp_path: Pa
         assert sorted((tmp_path / "t").rglob("*.parquet")) == before
 
 
-def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_failed_write_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     before = sorted((tmp_path / "t").rglob("*.parquet"))
@@ -380,7 +380,7 @@ def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatc
     assert sorted((tmp_path / "t").rglob("*.parquet")) == before
 
 
-def test_a_lost_row_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_row_is_detected_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select * from (values ('a', 1, 1), ('b', 1, 1)) as v(k, v, n)"))
     whole = duckdb_merge.rows
@@ -401,7 +401,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_tables_with_more_than_sqlrun_makes_are_left_to_delta_rs(tmp_path: Path, what: str) -> None:
+def test_tables_with_foreign_features_are_left_to_delta_rs(tmp_path: Path, what: str) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     FOREIGN[what](DeltaTable(spec.path))
@@ -411,7 +411,7 @@ def test_tables_with_more_than_sqlrun_makes_are_left_to_delta_rs(tmp_path: Path,
 
 
 @pytest.mark.parametrize("names", [("filename", "v", "n"), ("k", "_Change_type", "n"), ("k", "v", "File_row_number")])
-def test_columns_named_like_places_are_left_to_delta_rs(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_columns_named_like_row_positions_are_left_to_delta_rs(tmp_path: Path, names: tuple[str, ...]) -> None:
     spec = TableSpec("t", str(tmp_path / "t"), tuple(StoredColumn(name, "int") for name in names))
     delta_create.create(spec)
 
@@ -420,7 +420,7 @@ def test_columns_named_like_places_are_left_to_delta_rs(tmp_path: Path, names: t
 
 @pytest.mark.slow
 def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) -> None:
-    """An empty text is NULL to those who read it as a partition; delta-rs says what becomes of it."""
+    """Readers of a partition read an empty text as NULL; delta-rs decides what it becomes."""
     engine = DuckDBEngine()
     many = spec_of(tmp_path, "int", ("v",), "many")
     count = duckdb_merge.MOST_PARTITIONS + 1
@@ -435,7 +435,7 @@ def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_many_partitions_of_many_rows_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """delta-rs holds what it merges: a backfill of forty days must not go there (it took 8.6 GB)."""
+    """delta-rs holds merged rows in memory: a backfill of forty days must not go there (it took 8.6 GB)."""
     monkeypatch.setattr(duckdb_merge, "FEW_ROWS", 10)
     engine = DuckDBEngine()
     many = spec_of(tmp_path, "int", ("v",), "many")
@@ -479,8 +479,8 @@ def test_bounds_are_exact_or_left_out(
 
 
 @pytest.mark.slow
-def test_statistics_hold_every_row(tmp_path: Path) -> None:
-    """A reader that goes by them finds each row, at the bounds and in between; a column of NULLs has none."""
+def test_statistics_cover_every_row(tmp_path: Path) -> None:
+    """A reader that uses them finds each row, at the bounds and in between; a column of NULLs has none."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "timestamp")
     moments = [f"timestamptz '2026-01-01 00:00:00.{part}+00'" for part in ("000001", "123456", "999999")]
     made(engine, spec, merging(rows(*(f"('{n}', {moment}, null::int, true)" for n, moment in enumerate(moments)))))
@@ -503,8 +503,8 @@ def test_partition_values_are_written_as_the_protocol_says() -> None:
         delta_stats.partition_text("")
 
 
-def test_a_commit_that_was_set_aside_and_written_anew_is_read_anew(tmp_path: Path) -> None:
-    """Commits stay read, by the entry of the log that they are."""
+def test_a_rewritten_commit_is_read_again(tmp_path: Path) -> None:
+    """Parsed commits are cached by the stamp of their log entry."""
     log = tmp_path / "_delta_log"
     log.mkdir()
     entry = log / f"{7:020d}.json"

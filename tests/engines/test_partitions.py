@@ -1,4 +1,4 @@
-"""Partitions replaced whole on Delta files, on the `duckdb` engine; the Spark engine's twin is in tests/spark."""
+"""Replacement of whole partitions on Delta files, on the `duckdb` engine; tests/spark has the Spark engine's twin."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def changes(engine: DuckDBEngine, spec: TableSpec, commit: int) -> list[tuple[st
 
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.slow
-def test_touched_partitions_hold_what_the_query_gives(tmp_path: Path, kind: str) -> None:
-    """For every type of a partition column, NULL among the values; the change feed tells the difference."""
+def test_affected_partitions_have_the_rows_of_the_query(tmp_path: Path, kind: str) -> None:
+    """For every type of a partition column, NULL among the values; the change feed has the difference."""
     one, two = VALUES[kind]
     engine = DuckDBEngine()
     spec = TableSpec("t", str(tmp_path / "t"), (COLUMNS[0], StoredColumn("g", kind)), ("g",))
@@ -56,7 +56,7 @@ def test_touched_partitions_hold_what_the_query_gives(tmp_path: Path, kind: str)
     assert changes(engine, spec, 2) == [("a", -1), ("c", -1), ("d", 1)]
 
 
-def test_no_touched_partition_is_no_commit(tmp_path: Path) -> None:
+def test_no_affected_partition_makes_no_commit(tmp_path: Path) -> None:
     engine = DuckDBEngine()
     spec = TableSpec("t", str(tmp_path / "t"), COLUMNS, ("g",))
     engine.create(spec)
@@ -79,8 +79,8 @@ def test_a_partition_may_lose_all_its_rows(tmp_path: Path) -> None:
     assert changes(engine, spec, 2) == [("a", -1)]
 
 
-def test_rows_elsewhere_are_refused(tmp_path: Path) -> None:
-    """A query that gives rows of an untouched partition would double them."""
+def test_rows_of_unaffected_partitions_are_refused(tmp_path: Path) -> None:
+    """A query that returns rows of an unaffected partition would duplicate them."""
     engine = DuckDBEngine()
     spec = TableSpec("t", str(tmp_path / "t"), COLUMNS, ("g",))
     engine.create(spec)

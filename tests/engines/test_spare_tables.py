@@ -1,4 +1,4 @@
-"""Tables that stay open between writes: whoever writes or reads sees what opening them anew would show."""
+"""Tables that stay open between writes: writers and readers see the same as after opening them again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collect the paths that are opened from now on, none of those that were open before."""
+    """Record the paths that are opened from now on; forget all open tables."""
     paths: list[str] = []
     real = delta_table.opened
     monkeypatch.setattr(delta_table, "opened", lambda path, version: paths.append(path) or real(path, version))
@@ -41,7 +41,7 @@ def replacing(number: int) -> str:
 
 
 @pytest.mark.slow
-def test_the_next_write_and_those_who_read_open_nothing(tmp_path: Path, opened: list[str]) -> None:
+def test_the_next_writer_and_readers_open_nothing(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     opened.clear()
     for tick in range(2, 9):
@@ -51,7 +51,7 @@ def test_the_next_write_and_those_who_read_open_nothing(tmp_path: Path, opened: 
 
 
 @pytest.mark.slow
-def test_now_and_then_a_table_is_opened_anew(
+def test_a_table_is_reopened_from_time_to_time(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_pool, "WRITES", 3)
@@ -63,16 +63,16 @@ def test_now_and_then_a_table_is_opened_anew(
 
 
 @pytest.mark.slow
-def test_what_another_hand_has_committed_is_seen(tmp_path: Path, opened: list[str]) -> None:
+def test_foreign_commits_are_seen(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     DeltaTable(spec.path).delete("k = 'k9'")
     write(engine, spec, 2, merging(replacing(9)))
     assert [row for row in held(spec.path) if row["k"] == "k9"] == [{"k": "k9", "v": -9, "n": 9}]
-    assert DeltaTable(spec.path).history(1)[0]["operation"] == "WRITE"  # nothing was there to be replaced
+    assert DeltaTable(spec.path).history(1)[0]["operation"] == "WRITE"  # there was nothing to replace
 
 
 @pytest.mark.slow
-def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path, opened: list[str]) -> None:
+def test_a_rewritten_log_is_read_again(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     newest = Path(spec.path) / "_delta_log" / f"{1:020d}.json"
     newest.unlink()
@@ -83,7 +83,7 @@ def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path, opened: list[s
 
 
 @pytest.mark.slow
-def test_a_table_that_was_not_written_to_its_end_is_opened_anew(
+def test_a_table_is_reopened_after_a_failed_write(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, spec = made(tmp_path)
@@ -96,10 +96,10 @@ def test_a_table_that_was_not_written_to_its_end_is_opened_anew(
 
 
 @pytest.mark.slow
-def test_where_a_commit_could_not_be_read_the_table_is_opened_anew(
+def test_a_table_is_reopened_after_an_unreadable_commit(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By those who read what was written, and by the next writer."""
+    """By readers of the written version, and by the next writer."""
     engine, spec = made(tmp_path)
 
     def broken(*_: object) -> None:
@@ -119,14 +119,14 @@ def test_where_a_commit_could_not_be_read_the_table_is_opened_anew(
 
 
 @pytest.mark.slow
-def test_a_log_that_is_torn_is_told_as_ever(tmp_path: Path, opened: list[str]) -> None:
+def test_a_corrupt_log_is_reported(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     (Path(spec.path) / "_delta_log" / f"{2:020d}.json").write_text('{"commitInfo":{"timest')
     with pytest.raises(EngineError, match="can't be read"):
         write(engine, spec, 3, merging(replacing(7)))
 
 
-def test_readers_of_the_version_before_are_shown_that_one(tmp_path: Path, opened: list[str]) -> None:
+def test_readers_of_the_previous_version_see_that_version(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     before = delta_table.open_table(spec.path, 1)
     write(engine, spec, 2, merging("select 'k' || i as k, i::int as v, 1 as n, true as stays from range(95) r(i)"))
@@ -136,10 +136,10 @@ def test_readers_of_the_version_before_are_shown_that_one(tmp_path: Path, opened
 
 
 @pytest.mark.slow
-def test_what_a_writer_leaves_is_what_opening_shows(
+def test_a_writers_table_equals_a_reopened_one(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over merges that mark rows, copy files, take rows off and write checkpoints."""
+    """Over merges that mark rows, copy files, delete rows and write checkpoints."""
     monkeypatch.setattr(file_layout, "COPIED", 20)
     dice, (engine, spec) = random.Random(7), made(tmp_path)
     for tick in range(2, 26):
@@ -156,7 +156,7 @@ def test_what_a_writer_leaves_is_what_opening_shows(
 
 
 def described(table: Any) -> list[object]:
-    """Say all that is asked of a table for reading."""
+    """Return all facts that readers use of a table."""
     files = sorted(delta_table.files_at(table, ("v",)), key=lambda file: file["path"])
     gone = {file: rows.to_pylist() for file, rows in deletion_vectors.deleted(table).items()}
     return [

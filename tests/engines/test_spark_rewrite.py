@@ -1,4 +1,4 @@
-"""What the driver does of a MERGE on Spark: it finds the files that may be touched, and writes what Spark has found."""
+"""The driver's part of a MERGE on Spark: it finds the files to read, and writes the rows that Spark has found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATEMENT = Merge(
 
 
 def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | None, Any, Any]]) -> pa.Table:
-    """Make what Spark gives: what to do, where the row lies, its new values and the old ones that were read."""
+    """Return a result as Spark's: operations, positions, new values, and the old values that were read."""
     names = [spark_merge.OP, spark_merge.FILE, spark_merge.ROW]
     kinds = [pa.string(), pa.string(), pa.int64()]
     values = [[row[place] for row in rows] for place in range(3)]
@@ -58,14 +58,14 @@ def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | No
 
 
 @pytest.mark.slow
-def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
+def test_rows_found_by_spark_are_committed(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), TableSpec("t", str(tmp_path / "a b"), COLUMNS, ("day",))
     engine.create(spec)
     old = "select k, 1.5::decimal(18,2) as v, null::timestamptz as \"at\", [1, null] as parts, date '2026-01-02' as day"
     engine.write(Write(spec, 0, 6, "app.t", (), Append(f"{old} from (values ('a'), ('b'), ('c')) as r(k) order by k")))
     write = Write(spec, 1, 7, "app.t", (), STATEMENT, {"note": "hello"})
     read = spark_merge._read(write, STATEMENT)
-    # The times and the parts of old rows decide nothing: they are looked up.
+    # Times and nested fields of old rows decide nothing: they are looked up.
     assert read == ["k", "v", "day"]
     table = delta_table.open_table(spec.path)
     files = delta_table.files_at(table)
@@ -84,7 +84,7 @@ def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
         session.execute(f"create temp table _hits as {spark_merge._typed(write, STATEMENT, read, [file])}")
         plan = duckdb_merge.planned(session, table, write, files, 10)
         assert plan is not None and plan.fits
-        duckdb_merge.carry_out(session, table, spark_merge._noted(write), STATEMENT, plan)
+        duckdb_merge.carry_out(session, table, spark_merge._with_metadata(write), STATEMENT, plan)
     found_now = engine.query('select k, v, "at", parts, day from r order by k', (relation(spec, 2),)).to_pylist()
     kept = {"k": "c", "v": Decimal("1.50"), "at": None, "parts": [1, None], "day": DAY}
     assert found_now == [{**new, "k": "a"}, kept, {**new, "k": "n", "day": None}]
@@ -111,11 +111,11 @@ def test_columns_that_expressions_name_are_read() -> None:
     newer = Merge("", ("k",), (), every, every, update_when="s.at > t.`AT` or t.day is null")
     assert spark_merge._read(write, newer) == ["k", "at", "day"]
     some = Merge("", ("k",), (), (("v", "s.v"),), every)
-    # What isn't updated stays as it is.
+    # Columns that aren't updated stay unchanged.
     assert spark_merge._read(write, some) == ["k", "at", "parts", "day"]
 
 
-def test_only_files_that_can_hold_a_row_are_rewritten(tmp_path: Path) -> None:
+def test_only_files_that_can_have_a_matching_row_are_read(tmp_path: Path) -> None:
     from deltalake import write_deltalake
 
     spec = TableSpec("t", str(tmp_path / "t"), (StoredColumn("k", "int"), StoredColumn("day", "date")), ("day",))
@@ -140,5 +140,5 @@ def test_only_files_that_can_hold_a_row_are_rewritten(tmp_path: Path) -> None:
     assert found(by_key, (100, days[0]), (102, days[0])) == [(100, days[0]), (101, days[1]), (102, None)]
     assert found(by_key, (0, days[0]), (102, days[1])) == [(0, days[0]), (102, None)]
     assert len(found(by_key, (None, days[0]))) == len(found(Prune(), (1, None))) == 6
-    # What isn't a partition's tells nothing of a file.
+    # Other columns don't prune files.
     assert len(found(Prune(partitions=("k",)), (1, None))) == 6

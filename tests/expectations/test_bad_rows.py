@@ -1,4 +1,4 @@
-"""The SQL that a report shows finds the rows that the check complains of, on DuckDB; Spark's is the same tree."""
+"""The SQL in a report finds a check's failing rows, on DuckDB; Spark's is the same tree."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def rows(text: str) -> list[tuple[Any, ...]]:
     ],
     ids=lambda expectation: f"{expectation.type}{len(str(expectation.kwargs))}",
 )
-def test_it_finds_as_many_rows_as_the_check(expectation: Any) -> None:
+def test_the_query_finds_as_many_rows_as_the_check(expectation: Any) -> None:
     found = check(expectation, ROWS)
 
     assert found.status == "fail" and found.unexpected
@@ -91,11 +91,11 @@ def test_it_finds_as_many_rows_as_the_check(expectation: Any) -> None:
         (expect("expect_column_sum_to_be_between", column="big", min_value=90), [(24,)]),
     ],
 )  # fmt: skip
-def test_it_finds_keys_that_repeat_and_statistics(expectation: Any, expected: list[tuple[Any, ...]]) -> None:
+def test_the_query_finds_repeated_keys_and_statistics(expectation: Any, expected: list[tuple[Any, ...]]) -> None:
     assert rows(written(expectation)) == expected
 
 
-def test_only_public_rows_are_looked_at() -> None:
+def test_the_query_reads_only_public_rows() -> None:
     text = written(expect(NOT_NULL, column="id"), where="status is not null")
 
     assert rows(text) == []
@@ -109,13 +109,13 @@ def test_a_table_is_named_at_its_version_where_the_engine_can() -> None:
     assert sqlglot.parse_one(text, read="spark").find(sqlglot.exp.Where)
 
 
-def test_what_sql_can_not_say_is_left_out() -> None:
+def test_checks_without_sql_have_no_query() -> None:
     assert written(expect("expect_column_kl_divergence_to_be_less_than", column="id")) == ""
     assert written(expect("no_such_type", column="id")) == ""
     assert written(expect(QUERY, unexpected_rows_query="select * from elsewhere")) == ""
 
 
-def test_each_check_of_the_project_has_its_sql_or_is_known_not_to() -> None:
+def test_each_check_of_the_project_has_sql_or_is_a_known_exception() -> None:
     root = Path(__file__).parents[2]
     found = declared(prepare(root))
     without = {
@@ -125,7 +125,7 @@ def test_each_check_of_the_project_has_its_sql_or_is_known_not_to() -> None:
     }
 
     assert len(found) > 50
-    # Of what didn't land there are no rows to show.
+    # Lines that didn't land have no rows to show.
     assert without == {VOLUME}
     assert {holder.name for holder, _ in declared(prepare(root), ["restaurant_windows"]).values()} == {
         "restaurant_windows"

@@ -1,4 +1,4 @@
-"""What an expectation's arguments may hold: nothing that leads out of the project, never ends or takes all memory."""
+"""Validation of expectations' arguments: none reaches outside the project, runs forever or uses up all memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAF: st.SearchStrategy[Any] = st.one_of(
 
 
 def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Schemas around schemas, by each kind of keyword."""
+    """Draw schemas around schemas, by each kind of keyword."""
     return st.one_of(
         st.tuples(st.sampled_from(ONE), inner).map(lambda pair: {pair[0]: pair[1]}),
         st.tuples(st.sampled_from(["allOf", "anyOf", "oneOf"]), st.lists(inner, min_size=1, max_size=3)).map(
@@ -51,15 +51,15 @@ LEADING = st.recursive(st.builds(lambda key, value: {key: value}, LEADS, OUT), g
 
 @settings(max_examples=100, deadline=None)
 @given(SOUND)
-def test_a_schema_that_stays_within_itself_may_be_used(schema: Any) -> None:
-    """What stands in a constant is a value, whatever it looks like."""
+def test_a_self_contained_schema_is_accepted(schema: Any) -> None:
+    """The contents of a constant are a value, whatever they look like."""
     require_closed(schema)
 
 
 @settings(max_examples=100, deadline=None)
 @given(LEADING)
-def test_whatever_leads_out_of_a_schema_is_refused_however_deep(schema: Any) -> None:
-    """Each keyword that could make a validator fetch something, below each keyword that holds schemas."""
+def test_references_outside_a_schema_are_refused_at_any_depth(schema: Any) -> None:
+    """Each keyword that could make a validator fetch something, below each keyword that contains schemas."""
     with pytest.raises(SchemaError):
         require_closed(schema)
 
@@ -71,7 +71,7 @@ def test_whatever_leads_out_of_a_schema_is_refused_however_deep(schema: Any) -> 
     )
 )
 def test_a_reference_names_a_schema_and_ends(targets: Any) -> None:
-    """What is accepted is validated in no time by the validator itself."""
+    """The validator itself accepts the accepted schemas, and quickly."""
     jsonschema = pytest.importorskip("jsonschema")
 
     def schema(target: Any) -> Any:
@@ -90,7 +90,7 @@ def test_a_reference_names_a_schema_and_ends(targets: Any) -> None:
 
 
 def test_every_argument_of_every_expectation_has_a_type() -> None:
-    """An expectation or an argument that is new is refused until someone has said what it may hold."""
+    """A new expectation or argument is rejected until its type is defined."""
     named = {name for kind in CATALOGUE.values() if not kind.refused for name in kind.allowed}
 
     assert named <= TYPES.keys()
@@ -101,8 +101,8 @@ def test_every_argument_of_every_expectation_has_a_type() -> None:
 @given(
     st.sampled_from(sorted(TYPES)), st.sampled_from([{"$ref": "a"}, [["x", {}]], object, {"url": "http://x"}, {1: 2}])
 )
-def test_no_argument_is_a_mapping_that_is_not_its_own(name: str, value: Any) -> None:
-    """But for those that sqlrun reads itself, which say what is wrong with them."""
+def test_unexpected_mappings_are_refused(name: str, value: Any) -> None:
+    """Except for arguments that sqlrun reads itself, which have their own messages."""
     if name in ("mostly", "min_ratio", "max_ratio", "weeks"):
         return
     assert [found for found, _ in mistakes({name: value})] == [name]
@@ -115,8 +115,8 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=6))
-def test_a_query_is_what_format_makes_of_it_or_refused(pieces: list[str]) -> None:
-    """Wherever the plain `{batch}` alone stands in braces, the text is that of `str.format`."""
+def test_a_query_is_formatted_like_str_format_or_refused(pieces: list[str]) -> None:
+    """Where braces contain only the plain `{batch}`, the text is that of `str.format`."""
     text = "select * from {batch} " + "".join(pieces)
     plain = not any(piece in ("{batch:>9}", "{batch!r}", "{batch.x}", "{0}") for piece in pieces)
     try:

@@ -1,4 +1,4 @@
-"""Suites without Great Expectations: mistakes found, contracts spelled out, predicates in Spark SQL."""
+"""Suites without Great Expectations: validation, checks from contracts, predicates in Spark SQL."""
 
 import re
 from datetime import date, datetime, timezone

@@ -1,4 +1,4 @@
-"""Checks written as a query that returns the rows that are wrong; mistakes in them are in tests/cases/errors."""
+"""Checks written as a query that returns the wrong rows; mistakes in them are in tests/cases/errors."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_a_query_is_a_check_of_its_model(root):
     ],
 )
 @pytest.mark.slow
-def test_what_it_sees(root, text, sees):
+def test_scope_of_a_check(root, text, sees):
     write(root, "expectations/one.sql", text)
     (check,) = checks(root)
     assert scope(check) == sees
 
 
-def test_what_config_says_wins(root):
+def test_config_overrides_defaults(root):
     config = "{{ config(severity='critical', on_fail='quarantine', description='Said.') }}"
     text = f"-- Not said.\n{config}\nselect * from {{{{ ref('stg_lines') }}}} where amount < 0"
     write(root, "expectations/one.sql", text)
@@ -115,7 +115,7 @@ def test_a_mistake_has_its_place(root, text, code, line):
     assert (problem.code, problem.place.file, problem.place.line) == (code, "expectations/one.sql", line)
 
 
-def test_a_macros_mistake_is_told_once(root):
+def test_a_macros_mistake_is_reported_once(root):
     write(root, "macros/least.sql", "{% macro least() %}{{ nonsense }}{% endmacro %}")
     write(root, "expectations/one.sql", "select * from {{ ref('stg_sales') }} where amount < {{ least() }}")
     write(root, "expectations/two.sql", "select * from {{ ref('stg_sales') }} where amount < {{ least() }}")
@@ -126,7 +126,7 @@ def test_a_macros_mistake_is_told_once(root):
 
 
 @pytest.mark.slow
-def test_what_was_read_before_is_read_anew_after_an_edit(root):
+def test_a_cached_check_is_read_again_after_an_edit(root):
     write(root, "expectations/free.sql", FREE)
     assert pipeline.prepare(root, Cache.of(root)).workspace.suites["stg_sales"].expectations[0].name == "free"
     cached = Cache.of(root)
@@ -172,7 +172,7 @@ def test_it_runs_in_ticks_and_over_whole_tables(root):
     site.write("2.jsonl", [sale("c", 1, 9)])
     second = site.tick(START + FIVE)
     site.engine.close()
-    # free looks at the change alone, twice at the whole table
+    # free reads only the change, twice the whole table
     assert {c.type: (c.status, c.evaluated) for c in second.checks if c.type in ("free", "twice")} == {
         "free": ("pass", 1), "twice": ("fail", 4),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is not whole is told with what to do; whose a warehouse is, and a ledger that was edited, too."""
+"""Damage is reported with advice; so are another project's warehouse and an edited ledger."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two published ticks of the shops, made once."""
+    """Return two published ticks of the shops, built once."""
     folder = tmp_path_factory.mktemp("made") / "shops"
     site = Site(project(folder), DuckDBEngine())
     for number in range(2):
@@ -68,7 +68,7 @@ def state_of(site: Site, name: str) -> tuple[Path, int]:
 
 
 def refused(site: Site) -> str:
-    """The words of a build that is refused; it has written nothing."""
+    """Return the message of a rejected build, which has written nothing."""
     before = read(site.warehouse)
     with pytest.raises(UsageError) as caught:
         site.tick(START + 2 * FIVE)
@@ -76,7 +76,7 @@ def refused(site: Site) -> str:
     return str(caught.value)
 
 
-# ---------------------------------------------------------------------------------------- whose a warehouse is
+# ---------------------------------------------------------------------------------------- owner of a warehouse
 
 
 def mark(site: Site, **changes: Any) -> None:
@@ -106,10 +106,10 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("change", [{"format": 2, "sqlrun": "0.9.0"}, {"project": "bakery"}], ids=["newer", "foreign"])
-def test_every_command_refuses_a_warehouse_that_is_not_its_own(
+def test_every_command_rejects_another_projects_warehouse(
     site: Site, command: list[str], change: dict[str, Any]
 ) -> None:
-    """Of a newer format, or of another project: nothing is written, the lock's file neither."""
+    """Of a newer format, or of another project: nothing is written, not even the lock's file."""
     mark(site, **change)
     (Path(site.warehouse) / "_sqlrun" / "lock").unlink(missing_ok=True)
     before = read(site.warehouse)
@@ -140,7 +140,7 @@ def test_a_mark_that_cannot_be_read_is_refused(site: Site, text: str) -> None:
     assert "delete the file" in refused(site)
 
 
-# ---------------------------------------------------------------------------------------- a ledger that was edited
+# ---------------------------------------------------------------------------------------- edited ledger
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def test_an_edited_row_is_refused(site: Site, where: str, updates: dict[str, str
     assert "changed by another hand" in refused(site)
     shown = doctor(site)
     assert shown.exit_code == 1 and "changed by another hand" in " ".join(shown.output.split())
-    # What another writer did is taken back; where it wrote sqlrun's own mark, the seals tell.
+    # Other writers' commits are rolled back; if they carry sqlrun's own mark, the hashes reveal them.
     assert doctor(site, "--repair").exit_code == 0
     assert site.tick(START + 2 * FIVE).published
     assert differences(site, START + 2 * FIVE) == {}
 
 
-def test_an_edited_row_is_refused_though_the_edit_says_that_it_is_ours(site: Site) -> None:
+def test_an_edited_row_with_sqlruns_mark_is_refused(site: Site) -> None:
     delta_table.update_rows(site.ledger.path, "kind = 'published' and tick = 2", {"tables": "'{}'"})
 
     assert "changed by another hand" in refused(site)
@@ -180,20 +180,20 @@ def test_a_removed_row_is_refused(site: Site, where: str) -> None:
 
 
 def test_the_oldest_rows_may_go(site: Site) -> None:
-    """Upkeep may forget old ticks: the first row that is kept follows one that is gone."""
+    """Maintenance may delete old ticks: the predecessor of the first retained row is gone."""
     delta_table.delete_rows(site.ledger.path, "tick = 1")
 
     assert site.tick(START + 2 * FIVE).published
 
 
-def test_an_edit_is_told_to_readers(site: Site) -> None:
+def test_readers_learn_of_an_edit(site: Site) -> None:
     DeltaTable(site.ledger.path).update(predicate="kind = 'published'", updates={"holder": "'me'"})
 
     with pytest.raises(UsageError, match="another hand"):
         sqlrun.published("mart_best", site.warehouse)
 
 
-def test_a_ledger_without_seals_is_refused(site: Site) -> None:
+def test_a_ledger_without_hashes_is_refused(site: Site) -> None:
     shutil.rmtree(site.ledger.path)
     delta_table.create(TableSpec("ledger", site.ledger.path, COLUMNS[:-2]))
 
@@ -204,7 +204,7 @@ def test_a_ledger_without_seals_is_refused(site: Site) -> None:
 
 
 def test_a_number_is_not_used_twice_though_its_row_was_never_written(site: Site) -> None:
-    """Killed before the pin: what landed and what was loaded carry the number. Spark would refuse it for good."""
+    """Killed before the pin: landed and loaded tables carry the number. Spark would reject it forever."""
     site.write("2.jsonl", lines(2))
     real = site.engine.write
 
@@ -224,12 +224,12 @@ def test_a_number_is_not_used_twice_though_its_row_was_never_written(site: Site)
     assert differences(site, START + 2 * FIVE) == {}
 
 
-# ---------------------------------------------------------------------------------------- what was published
+# ---------------------------------------------------------------------------------------- published data
 
 
 @pytest.mark.parametrize("name", ["mart_best", "fct_slots", "stg_lines"])
 @pytest.mark.parametrize("damage", ["entry empty", "entry cut", "entry gone", "data cut", "data gone"])
-def test_a_published_table_that_is_torn_is_refused_and_can_be_made_anew(site: Site, name: str, damage: str) -> None:
+def test_a_damaged_published_table_is_refused_and_can_be_rebuilt(site: Site, name: str, damage: str) -> None:
     folder, version = state_of(site, name)
     entry = folder / "_delta_log" / f"{version:020d}.json"
     added = [json.loads(line)["add"]["path"] for line in entry.read_text().splitlines() if '"add"' in line[:6]]
@@ -255,8 +255,8 @@ def test_a_published_table_that_is_torn_is_refused_and_can_be_made_anew(site: Si
     assert len(site.rows("stg_lines")) == 6
 
 
-def test_versions_that_an_old_tick_shows_are_never_set_aside(site: Site) -> None:
-    """After a rollback they are newer than what is published, and yet tick 2 shows them."""
+def test_versions_of_an_old_tick_are_never_moved_aside(site: Site) -> None:
+    """After a rollback they are newer than the published ones, and yet tick 2 shows them."""
     folder, version = state_of(site, "mart_best")
     rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
     (folder / "_delta_log" / f"{version:020d}.json").write_bytes(b"")
@@ -264,7 +264,7 @@ def test_versions_that_an_old_tick_shows_are_never_set_aside(site: Site) -> None
     assert "--full-refresh --select mart_best+" in refused(site)
 
 
-def test_the_ledgers_newest_row_that_was_cut_off_never_was(site: Site) -> None:
+def test_a_truncated_newest_row_of_the_ledger_is_dropped(site: Site) -> None:
     log = Path(site.ledger.path) / "_delta_log"
     newest = sorted(log.glob("*.json"))[-1]
     newest.write_text(newest.read_text()[:100])
@@ -279,7 +279,7 @@ def test_the_ledgers_newest_row_that_was_cut_off_never_was(site: Site) -> None:
     assert differences(site, START + 2 * FIVE) == {}
 
 
-def test_an_older_row_that_was_cut_off_is_refused(site: Site) -> None:
+def test_a_truncated_older_row_of_the_ledger_is_refused(site: Site) -> None:
     log = Path(site.ledger.path) / "_delta_log"
     sorted(log.glob("*.json"))[1].write_text("")
 
@@ -294,8 +294,8 @@ def batches(site: Site) -> Path:
 
 
 @pytest.mark.parametrize("damage", ["torn", "gone"])
-def test_an_older_plan_that_is_torn_is_refused(site: Site, damage: str) -> None:
-    """Its files would land once more; as long as it was only the newest that was looked at, they did."""
+def test_a_corrupt_older_plan_is_refused(site: Site, damage: str) -> None:
+    """Its files would land twice; they did, when only the newest plan was checked."""
     plan = batches(site) / "1.json"
     if damage == "gone":
         plan.unlink()
@@ -306,7 +306,7 @@ def test_an_older_plan_that_is_torn_is_refused(site: Site, damage: str) -> None:
 
 
 def test_more_than_one_batch_may_be_lost(site: Site) -> None:
-    """Two ticks were cut short; the table has lost both their batches. Only the newest one was carried out again."""
+    """Two ticks were interrupted, and the table has lost both their batches. Only the newest one was replayed."""
     folder, version = state_of(site, "stg_lines")
     for number in (2, 3):
         site.write(f"{number}.jsonl", lines(number))
@@ -322,8 +322,8 @@ def test_more_than_one_batch_may_be_lost(site: Site) -> None:
 # ---------------------------------------------------------------------------------------- the command
 
 
-def test_a_whole_warehouse_is_whole(site: Site) -> None:
-    """Upkeep, rollback and a tick cut short leave nothing that is not whole."""
+def test_an_intact_warehouse_passes(site: Site) -> None:
+    """Maintenance, rollback and an interrupted tick leave no damage."""
     assert doctor(site).exit_code == 0, doctor(site).output
     with suppress(Stop), stopping(Ledger, "publish", 1, after=False):
         site.tick(START + 2 * FIVE)
@@ -338,7 +338,7 @@ def test_a_whole_warehouse_is_whole(site: Site) -> None:
     assert "All is whole." in shown.output
 
 
-def test_what_a_crash_leaves_is_told_and_set_aside_on_request(site: Site) -> None:
+def test_damage_after_a_crash_is_reported_and_moved_aside_on_request(site: Site) -> None:
     folder, version = state_of(site, "mart_best")
     torn = folder / "_delta_log" / f"{version + 1:020d}.json"
     torn.write_bytes(b"")
@@ -363,7 +363,7 @@ def test_there_is_no_warehouse_yet(made: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "shops" / "warehouse").exists()
 
 
-def test_a_build_tells_what_it_set_aside(site: Site) -> None:
+def test_a_build_reports_files_that_it_moved_aside(site: Site) -> None:
     folder, version = state_of(site, "mart_best")
     (folder / "_delta_log" / f"{version + 1:020d}.json").write_bytes(b"")
     shown = CliRunner().invoke(
@@ -371,11 +371,11 @@ def test_a_build_tells_what_it_set_aside(site: Site) -> None:
     )
 
     assert shown.exit_code == 0, shown.output
-    assert "as after a loss of power" in " ".join(shown.output.split())
+    assert "as after a power failure" in " ".join(shown.output.split())
 
 
-def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) -> None:
-    """Spark leaves a checksum beside it, which is then that of another text; nobody is told of a loss of power."""
+def test_a_pointer_that_delta_rs_rewrote_after_spark_is_intact(site: Site) -> None:
+    """Spark leaves a checksum of the former text beside it; this isn't reported as damage."""
     published = site.ledger.read().published
     assert published is not None
     path = f"{site.warehouse}/{published.tables['stg_sales'].path}"

@@ -1,4 +1,4 @@
-"""Ticks that were can be listed, shown, compared and gone back to; what is built after that is right."""
+"""Past ticks can be listed, shown, compared and rolled back to; later builds are correct."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three ticks: two orders, one more, the first one corrected."""
+    """Return three ticks: two orders, one more, a correction of the first one."""
     made = Site(copy_project(tmp_path_factory.mktemp("built")), DuckDBEngine())
     made.write("0.jsonl", [order("1", START - FIVE, restaurant="r9001"), order("2", START - FIVE, restaurant="r9002")])
     first = made.tick(START)
@@ -57,12 +57,12 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
     lines = rollback.list_ticks(site.ledger, 2)
 
     assert [line.split()[0] for line in lines[2:]] == ["3", "2"]
-    assert "read now" in lines[2]
-    assert "read now" not in lines[3]
+    assert ", current" in lines[2]
+    assert ", current" not in lines[3]
 
 
-def test_ticks_tell_how_their_checks_went(site: Site) -> None:
-    """Passed, warned and failed ones are counted; a tick without receipts says nothing of them."""
+def test_ticks_list_the_outcomes_of_their_checks(site: Site) -> None:
+    """Passed, warned and failed checks are counted; a tick without run stats shows none."""
     place = Place("x.yml")
     states = [Outcome.PASS, Outcome.PASS, Outcome.WARN, Outcome.FAIL]
     checks = tuple(CheckResult("m", "t", (), "critical", s, 1, 0, (), 0.0, "", "", place) for s in states)
@@ -84,7 +84,7 @@ def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
         tick_of(site.ledger, 4)
 
 
-def test_a_difference_shows_what_came_and_left(site: Site) -> None:
+def test_a_difference_shows_inserted_and_deleted_rows(site: Site) -> None:
     rows = rollback.difference(site.ledger, "restaurant_windows", None, None)
     assert restaurants(rows) == [("+", "r9001", 1), ("+", "r9003", 1), ("-", "r9001", 2)]
 
@@ -98,7 +98,7 @@ def test_the_first_tick_has_nothing_before_it(site: Site) -> None:
         rollback.difference(site.ledger, "restaurant_windows", None, 1)
 
 
-def test_a_rollback_shows_the_old_tick_and_the_next_build_takes_all_in_again(site: Site) -> None:
+def test_a_rollback_shows_the_old_tick_and_the_next_build_processes_all_lines_again(site: Site) -> None:
     back(site, 1)
 
     assert sorted(row["restaurant_id"] for row in site.rows("restaurant_windows") if row["window_hours"] == 24) == [
@@ -124,7 +124,7 @@ def test_a_rollback_can_be_undone(site: Site) -> None:
 
 
 def test_a_rollback_can_be_undone_after_a_build(site: Site) -> None:
-    """The way back leads over commits that the first rollback undid."""
+    """The way back passes commits that the first rollback undid."""
     back(site, 1)
     assert site.tick(START + 3 * FIVE, ("stg_orders",)).published
     back(site, 3)
@@ -134,8 +134,8 @@ def test_a_rollback_can_be_undone_after_a_build(site: Site) -> None:
     assert differences(site, START + 4 * FIVE).keys() <= {"restaurant_windows", "restaurant_customers"}
 
 
-@pytest.mark.parametrize(("tick", "why"), [(3, "is the one that readers see"), (9, "was never published")])
-def test_a_rollback_to_nowhere_is_refused(site: Site, tick: int, why: str) -> None:
+@pytest.mark.parametrize(("tick", "why"), [(3, "is the current one"), (9, "was never published")])
+def test_a_rollback_to_an_invalid_tick_is_refused(site: Site, tick: int, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         back(site, tick)
 
@@ -149,7 +149,7 @@ def test_a_rollback_to_files_that_are_gone_is_refused(site: Site) -> None:
     for file in folder.rglob("*.parquet"):
         file.unlink()
 
-    with pytest.raises(UsageError, match="tick 1 can't be gone back to: restaurant_windows at version"):
+    with pytest.raises(UsageError, match="can't roll back to tick 1: restaurant_windows at version"):
         back(site, 1)
 
     assert site.ledger.read().last_tick == 3
@@ -163,8 +163,8 @@ def test_nothing_is_published_yet(tmp_path: Path) -> None:
             ask()
 
 
-def test_python_reads_what_is_published(site: Site) -> None:
-    """By a function that needs the warehouse alone."""
+def test_python_reads_published_tables(site: Site) -> None:
+    """The function needs only the warehouse."""
     rows = sqlrun.published("restaurant_windows", site.warehouse).to_pylist()
     assert sorted(r["restaurant_id"] for r in rows if r["window_hours"] == 24) == ["r9001", "r9002", "r9003"]
     assert sqlrun.published("stg_orders", site.warehouse, tick=1).num_rows == 2

@@ -1,4 +1,4 @@
-"""`sqlrun maintain` changes files and no row; what a kept tick needs stays, and the next tick is true."""
+"""`sqlrun maintain` changes files but no row; files of retained ticks stay, and the next tick is correct."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TICKS = 6
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six ticks, each with two new orders and a correction of the one before."""
+    """Return six ticks, each with two new orders and a correction of the previous one."""
     made = Site(copy_project(tmp_path_factory.mktemp("built")), DuckDBEngine())
     for number in range(1, TICKS + 1):
         at = START + number * FIVE
@@ -49,7 +49,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(built: Path, tmp_path: Path) -> Site:
-    """Those ticks, in a folder of the test's own."""
+    """Return a copy of these ticks."""
     return Site(shutil.copytree(built, tmp_path / "site"), DuckDBEngine())
 
 
@@ -85,7 +85,7 @@ def live(site: Site, name: str) -> int:
     return len(delta_table.files_at(table))
 
 
-def test_every_kept_tick_is_as_it_was(site: Site) -> None:
+def test_every_retained_tick_has_the_same_rows(site: Site) -> None:
     age(site)
     kept = range(TICKS - 2, TICKS + 1)
     before, count = {tick: site.everything(tick) for tick in kept}, len(files(site))
@@ -97,7 +97,7 @@ def test_every_kept_tick_is_as_it_was(site: Site) -> None:
     assert {tick: site.everything(tick) for tick in kept} == before
 
 
-def test_the_next_ticks_are_true_and_an_idle_one_is_idle(site: Site) -> None:
+def test_later_ticks_are_correct_and_an_idle_tick_writes_nothing(site: Site) -> None:
     age(site)
     maintained(site, 1)
 
@@ -109,7 +109,7 @@ def test_the_next_ticks_are_true_and_an_idle_one_is_idle(site: Site) -> None:
 
 
 def test_a_file_is_deleted_and_counted_once(site: Site) -> None:
-    """delta-rs names it again for as long as the log tells of its removal."""
+    """delta-rs names it again as long as the log records its removal."""
     age(site)
     before = files(site)
     path = f"{site.warehouse}/{tick_of(site.ledger).tables['stg_orders'].path}"
@@ -130,7 +130,7 @@ def test_a_second_run_has_nothing_to_do(site: Site) -> None:
     assert done.tick is None
 
 
-def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
+def test_maintenance_leaves_rollback_to_a_retained_tick_possible(site: Site) -> None:
     age(site)
     before = site.everything(TICKS - 1)
     assert maintained(site, 3).files > 0
@@ -143,7 +143,7 @@ def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
+def test_a_rollback_to_a_deleted_tick_is_refused(site: Site) -> None:
     age(site)
     assert maintained(site, 1).files > 0
 
@@ -151,7 +151,7 @@ def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
         rollback.roll_back(site.ledger, 2, NOW, Console(quiet=True))
 
 
-def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) -> None:
+def test_a_table_of_an_old_definition_is_deleted_with_its_ticks(site: Site) -> None:
     was = tick_of(site.ledger).tables["fct_restaurant_hours"].path
     model = site.root / "models" / "facts" / "fct_restaurant_hours.sql"
     model.write_text(model.read_text().replace("from slots\n", "from slots\n    where n_orders > 0\n"))
@@ -166,8 +166,8 @@ def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) 
     assert site.tick(START + (TICKS + 2) * FIVE).published
 
 
-def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
-    """Below a checkpoint that all readers have found nothing is left but what a kept tick needs."""
+def test_logs_and_system_tables_shrink_and_retained_ticks_stay(site: Site) -> None:
+    """Before a checkpoint that all readers have found, only entries that a retained tick needs are left."""
     age(site)
     for table in tick_of(site.ledger, TICKS - 2).tables.values():
         path = f"{site.warehouse}/{table.path}"
@@ -191,8 +191,8 @@ def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_change_files_of_the_books_do_not_pile_up(site: Site) -> None:
-    """Each upkeep deletes rows of the books, which writes change files that nobody reads."""
+def test_change_files_of_system_tables_do_not_accumulate(site: Site) -> None:
+    """Each maintenance deletes rows of the system tables, which writes change files without readers."""
     for number in range(3):
         maintained(site, 1)
         site.write(f"more-{number}.jsonl", [order("1-1", START, restaurant="r9002", version=3 + number)])
@@ -202,8 +202,8 @@ def test_change_files_of_the_books_do_not_pile_up(site: Site) -> None:
     assert not [file for file in files(site) if "/_sqlrun/" in file and "/_change_data/" in file]
 
 
-def test_checksums_that_spark_left_go_with_their_files(site: Site) -> None:
-    """Hadoop keeps one beside each file on a local disk; those of files that stay, stay."""
+def test_checksums_of_spark_are_deleted_with_their_files(site: Site) -> None:
+    """Hadoop writes one beside each file on a local disk; checksums of remaining files stay."""
     forget(site)
     made_long_ago(files(site))
     gone, kept = sorted(needless(site))[0], sorted(unquote(uri) for uri in DeltaTable(tables(site)[0]).file_uris())[0]
@@ -219,7 +219,7 @@ def test_checksums_that_spark_left_go_with_their_files(site: Site) -> None:
 
 
 def forget(site: Site) -> None:
-    """Write checkpoints of the newest versions, which hold no removal of more than thirty days ago."""
+    """Write checkpoints of the newest versions, without removals older than thirty days."""
     age(site)
     for path in tables(site):
         delta_table.open_table(path).create_checkpoint()
@@ -230,7 +230,7 @@ def tables(site: Site) -> list[str]:
 
 
 def needless(site: Site) -> set[str]:
-    """List the files of the published tables that their newest version doesn't name."""
+    """Return the files of the published tables that their newest version doesn't name."""
     live = {unquote(uri.removeprefix("file://")) for path in tables(site) for uri in DeltaTable(path).file_uris()}
     return {file for file in files(site) if "/_sqlrun/" not in file and "/_change_data/" not in file} - live
 
@@ -241,7 +241,7 @@ def made_long_ago(files: Iterable[str]) -> None:
 
 
 def test_files_whose_removal_the_log_has_forgotten_are_deleted(site: Site) -> None:
-    """Delta's checkpoints hold a removal for thirty days; a build whose upkeep comes later has to find its file."""
+    """Delta's checkpoints keep a removal for thirty days; a later maintenance has to find its file itself."""
     forget(site)
     assert (found := needless(site))
     made_long_ago(files(site))
@@ -257,7 +257,7 @@ def test_files_whose_removal_the_log_has_forgotten_are_deleted(site: Site) -> No
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_what_a_kept_tick_reads_stays_though_the_log_has_forgotten_it(site: Site) -> None:
+def test_files_of_a_retained_tick_stay_although_the_log_has_dropped_them(site: Site) -> None:
     forget(site)
     made_long_ago(files(site))
     before = {tick: site.everything(tick) for tick in range(TICKS - 3, TICKS + 1)}
@@ -270,8 +270,8 @@ def test_what_a_kept_tick_reads_stays_though_the_log_has_forgotten_it(site: Site
     assert {tick: states[tick].tables for tick in kept} == {tick: tick_of(site.ledger, tick).tables for tick in kept}
 
 
-def test_what_has_left_within_the_hour_stays_for_its_readers(site: Site) -> None:
-    """Its files may be old all the same."""
+def test_files_removed_within_the_hour_stay_for_readers(site: Site) -> None:
+    """Its files may be old even so."""
     made_long_ago(files(site))
     before = {file for file in files(site) if "/_change_data/" not in file}
 
@@ -280,8 +280,8 @@ def test_what_has_left_within_the_hour_stays_for_its_readers(site: Site) -> None
     assert before <= files(site)
 
 
-def test_files_that_no_commit_ever_named_are_deleted_when_nobody_can_be_writing_them(site: Site) -> None:
-    """A build that dies leaves them; one that is at work writes them before its commit."""
+def test_old_files_that_no_commit_named_are_deleted(site: Site) -> None:
+    """A build that dies leaves them; a running one writes them before its commit."""
     path = Path(tables(site)[0])
     table = next(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
     old, young = path / "left behind.parquet", path / "in progress.parquet"
@@ -300,7 +300,7 @@ def test_files_that_no_commit_ever_named_are_deleted_when_nobody_can_be_writing_
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose profile looks after its tables every second tick."""
+    """Return a project whose profile maintains its tables every second tick."""
     root = copy_project(tmp_path)
     profile = root / "profiles" / "duckdb.yml"
     profile.write_text(f"{profile.read_text()}\nmaintain_every: 2\nkeep_ticks: 3\n")
@@ -319,18 +319,18 @@ def build(root: Path, minutes: int, fresh: str) -> str:
 
 
 @pytest.mark.long
-def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> None:
+def test_a_build_maintains_tables_every_n_ticks(project: Path) -> None:
     told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
 
-    # The third tick is the second's, published anew; so is the sixth the fifth's.
+    # The third tick publishes the second's tables again; so does the sixth the fifth's.
     assert ["small files became" in text for text in told] == [False, True, False, True, False, True]
-    assert "kept whole: the newest 3 ticks" in told[1]
+    assert "retained the newest 3 ticks" in told[1]
     published = Ledger(str(project / "warehouse" / "duckdb"), "").entries()
     assert len(published) <= 5
 
 
-def test_upkeep_that_fails_costs_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told, readers have the tick, and the next build tries again."""
+def test_failed_maintenance_fails_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failure is reported, readers see the tick, and the next build tries again."""
 
     def fails(*_: object) -> None:
         raise OSError("no space left")
@@ -365,10 +365,8 @@ def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypa
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it is for who has stood still right before: what the other one has published stays the newest version."""
+def test_a_table_that_another_build_wrote_to_is_not_compacted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other build's published version stays the newest, even if it came right before the compaction."""
     name, end, other = "stg_order_events", START + (TICKS + 1) * FIVE, Site(site.root, DuckDBEngine())
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
     real = delta_table.compact

@@ -1,4 +1,4 @@
-"""`sqlrun verify` says true of what is true, and finds a row that is wrong, missing or there twice."""
+"""`sqlrun verify` passes correct tables, and finds wrong, missing and duplicate rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def verdicts(site: Site, given: Published) -> dict[str, Verdict]:
 
 
 def tampered(site: Site, table: str, change: str) -> Published:
-    """Change a table behind sqlrun's back, and let the ledger point at that."""
+    """Change a table behind sqlrun's back, and point the ledger at that version."""
     now = published(site)
     state = now.tables[table]
     delta = DeltaTable(f"{site.warehouse}/{state.path}")
@@ -59,7 +59,7 @@ def tampered(site: Site, table: str, change: str) -> Published:
     return replace(now, tables={**now.tables, table: replace(state, version=delta.version())})
 
 
-def test_what_is_true_is_told_so(site: Site) -> None:
+def test_correct_tables_pass(site: Site) -> None:
     found = verdicts(site, published(site))
 
     assert set(found) == TABLES
@@ -74,14 +74,14 @@ def test_an_old_tick_is_verified_at_its_own_time(site: Site) -> None:
     assert found["stg_orders"].rows == 19
 
 
-def test_a_tick_that_left_models_out_is_verified_where_each_stands(site: Site) -> None:
+def test_a_partial_tick_is_verified_at_each_tables_own_inputs(site: Site) -> None:
     site.write("2.jsonl", [order("40", START + FIVE)])
     site.tick(START + 2 * FIVE, select=("stg_order_events", "stg_orders"))
 
     assert all(v.ok for v in verdicts(site, published(site)).values())
 
 
-def test_wrong_rows_are_found_in_their_table_alone(site: Site) -> None:
+def test_wrong_rows_are_found_only_in_their_table(site: Site) -> None:
     found = verdicts(site, tampered(site, "fct_restaurant_slots", "wrong"))
 
     bad = found.pop("fct_restaurant_slots")

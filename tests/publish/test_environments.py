@@ -1,4 +1,4 @@
-"""Environments: what is shared costs nothing, what differs is apart, and production takes over what was tried."""
+"""Environments: shared tables cost nothing, edited ones are separate, and production takes over tested tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.projects import Site, prepared
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
-# Checks are what `test_quality.py` is about.
+# `test_quality.py` tests checks.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 NOW = datetime.now(timezone.utc)
 SEED = {
@@ -78,12 +78,12 @@ def prod(built: Path, tmp_path: Path) -> Site:
 
 
 def beside(site: Site, env: str) -> Site:
-    """Open another environment, with the project as its files are now."""
+    """Open another environment, with the project's current files."""
     return Site(site.root, site.engine, env)
 
 
 def edit(site: Site, *names: str) -> None:
-    """Edit models' files; only those who prepare the project from now on see it."""
+    """Edit models' files; only projects prepared afterwards see the edit."""
     for name in names:
         file = site.root / "models" / f"{name}.sql"
         old, new = EDITS[name]
@@ -106,7 +106,7 @@ def heads(site: Site) -> dict[str, int | None]:
 
 
 def true(site: Site) -> bool:
-    """Ask the oracle of `sqlrun verify` about every table of the newest tick."""
+    """Return whether `sqlrun verify` passes for every table of the latest tick."""
     names = tuple(m.name for m in site.prepared.workspace.tables)
     found = verify(site.prepared.workspace, site.warehouse, tick_of(site.ledger), names, 1)
     return all(verdict.ok for verdict in found)
@@ -136,7 +136,7 @@ def said(site: Site) -> list[str]:
     return [event.text for event in site.events if isinstance(event, Told)]
 
 
-def test_an_environment_before_any_edit_costs_no_table(prod: Site) -> None:
+def test_an_environment_without_edits_builds_no_table(prod: Site) -> None:
     dev, before = beside(prod, "dev"), heads(prod)
     sales(prod, "1.jsonl", ("d", 1, "x", 9, 0))
 
@@ -151,7 +151,7 @@ def test_an_environment_before_any_edit_costs_no_table(prod: Site) -> None:
     assert {found.fate for found in planned(dev).values()} == {"shared"}
 
 
-def test_only_what_was_edited_and_what_reads_it_is_built(prod: Site) -> None:
+def test_only_edited_models_and_their_readers_are_built(prod: Site) -> None:
     dev, before = edited(prod, "fct_slots"), heads(prod)
 
     found = planned(dev)
@@ -167,8 +167,8 @@ def test_only_what_was_edited_and_what_reads_it_is_built(prod: Site) -> None:
     assert differences(dev, START) == {}
 
 
-def test_production_goes_on_and_the_environment_takes_it_in(prod: Site) -> None:
-    """Changes come through production's tables alone; corrections, ticks between and moving windows included."""
+def test_an_environment_follows_production(prod: Site) -> None:
+    """Changes arrive only through production's tables: corrections, skipped ticks and moving windows included."""
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     for step in (1, 2):
@@ -192,7 +192,7 @@ def test_a_tick_of_an_environment_does_not_lie_before_production_s(prod: Site) -
         beside(prod, "dev").tick(START)
 
 
-def test_promotion_takes_the_tables_over_and_goes_on_from_there(prod: Site) -> None:
+def test_promotion_takes_over_the_tables_and_continues_them(prod: Site) -> None:
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     tried, old = paths(dev), paths(prod)
@@ -211,11 +211,11 @@ def test_promotion_takes_the_tables_over_and_goes_on_from_there(prod: Site) -> N
     assert [s.rows_in for node in result.nodes for s in node.stages if s.table == "fct_slots"] == [1]
     assert differences(prod, START + FIVE) == {}
     assert true(prod)
-    # Each counts its ticks by itself: Spark skips a write whose number its writer has used.
+    # Each has its own tick numbers: Spark skips a write whose number its writer has used.
     table = delta_table.open_table(f"{prod.warehouse}/{tried['fct_slots']}")
     writers = [table.transaction_version(f"small{env}.{tried['fct_slots']}") for env in ("@dev", "")]
     assert writers == [1, 2]
-    # From now on it is production's.
+    # From here on it is production's.
     before = heads(prod)
     assert dev.tick(START + FIVE).nodes == ()
     assert heads(prod) == before
@@ -244,7 +244,7 @@ def test_a_landing_model_edited_in_an_environment_lands_by_itself_and_is_promote
     assert differences(prod, START + 2 * FIVE) == {}
 
 
-def test_what_was_promoted_is_not_written_to_by_an_environment_that_differs_again(prod: Site) -> None:
+def test_an_edited_environment_does_not_write_to_promoted_tables(prod: Site) -> None:
     """The table of this hash has the environment's name in its path, and is production's now."""
     dev = edited(prod, "stg_sales")
     dev.tick(START)
@@ -282,8 +282,8 @@ def test_an_edited_seed_is_the_environment_s_own(prod: Site) -> None:
 
 
 @pytest.mark.parametrize(("who", "other", "where"), [("dev", "prod", "publish"), ("prod", "dev", "write")])
-def test_a_crash_of_one_does_not_hurt_the_other(prod: Site, who: str, other: str, where: str) -> None:
-    """What it has left half done stays for itself to take back."""
+def test_a_crash_in_one_environment_does_not_affect_the_other(prod: Site, who: str, other: str, where: str) -> None:
+    """Each rolls back its own unfinished writes."""
     dev = edited(prod, "mart_best")
     dev.tick(START)
     sites = {"dev": dev, "prod": prod}
@@ -307,7 +307,7 @@ def test_a_crash_of_one_does_not_hurt_the_other(prod: Site, who: str, other: str
 
 
 @pytest.mark.parametrize("where", ["write", "publish"])
-def test_a_promotion_cut_short_is_the_environment_s_again(prod: Site, where: str) -> None:
+def test_an_interrupted_promotion_leaves_the_table_to_the_environment(prod: Site, where: str) -> None:
     dev = edited(prod, "stg_sales")
     dev.tick(START)
     before = dev.everything()
@@ -325,8 +325,8 @@ def test_a_promotion_cut_short_is_the_environment_s_again(prod: Site, where: str
     assert differences(prod, START + FIVE) == {}
 
 
-def test_production_goes_back_after_a_promotion(prod: Site) -> None:
-    """What was promoted has read what is taken back: nobody goes on from it, and all is true again."""
+def test_production_rolls_back_after_a_promotion(prod: Site) -> None:
+    """A promoted table has read rolled-back rows: no table derives from it, and all tables are correct again."""
     dev = edited(prod, "stg_sales")
     dev.tick(START)
     prod.prepared = prepared(prod.root)
@@ -351,7 +351,7 @@ def test_production_goes_back_after_a_promotion(prod: Site) -> None:
     assert differences(prod, START + 3 * FIVE) == {}
 
 
-def test_an_environment_goes_back(prod: Site) -> None:
+def test_an_environment_rolls_back(prod: Site) -> None:
     dev = edited(prod, "mart_best")
     dev.tick(START)
     before = dev.everything()
@@ -367,7 +367,7 @@ def test_an_environment_goes_back(prod: Site) -> None:
     assert differences(dev, START + FIVE) == {}
 
 
-def test_what_is_tried_later_than_production_s_tick_is_not_promoted(prod: Site) -> None:
+def test_tables_later_than_production_s_tick_are_not_promoted(prod: Site) -> None:
     dev = edited(prod, "mart_hour")
     dev.tick(START + 2 * FIVE)
     prod.prepared = prepared(prod.root)
@@ -379,7 +379,7 @@ def test_what_is_tried_later_than_production_s_tick_is_not_promoted(prod: Site) 
     assert differences(prod, START + FIVE) == {}
 
 
-def test_what_has_read_more_than_production_shows_is_not_promoted(prod: Site) -> None:
+def test_tables_that_have_read_more_than_production_are_not_promoted(prod: Site) -> None:
     sales(prod, "1.jsonl", ("d", 1, "z", 9, 0), ("a", 2, "y", 9, 0))
     prod.tick(START + FIVE)
     edited(prod, "mart_best").tick(START + FIVE)
@@ -392,7 +392,7 @@ def test_what_has_read_more_than_production_shows_is_not_promoted(prod: Site) ->
     assert differences(prod, START + FIVE) == {}
 
 
-def test_what_was_made_from_another_table_is_not_promoted(prod: Site) -> None:
+def test_tables_computed_from_another_table_are_not_promoted(prod: Site) -> None:
     seed, model = prod.root / "seeds" / "areas.csv", prod.root / "models" / "mart_areas.sql"
     rows = seed.read_text()
     seed.write_text(rows.replace("north", "west"))
@@ -423,8 +423,8 @@ def test_two_environments_with_the_same_edit_write_tables_of_their_own(prod: Sit
     assert paths(one) == paths(other) == paths(prod)
 
 
-def test_production_builds_the_same_edit_when_it_is_edited_apart(prod: Site) -> None:
-    """An environment follows production's table of the meaning, whoever built it first."""
+def test_production_builds_an_edit_of_its_own(prod: Site) -> None:
+    """An environment uses production's table of a definition, whoever built it first."""
     edit(prod, "mart_best")
     prod.prepared = prepared(prod.root)
     prod.tick(START)
@@ -433,7 +433,7 @@ def test_production_builds_the_same_edit_when_it_is_edited_apart(prod: Site) -> 
     assert dev.tick(START).nodes == ()
 
 
-def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_own(prod: Site) -> None:
+def test_an_environment_keeps_a_definition_that_production_drops(prod: Site) -> None:
     dev = beside(prod, "dev")
     dev.tick(START)
     edit(prod, "mart_best")
@@ -446,7 +446,7 @@ def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_
     assert true(dev)
 
 
-def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
+def test_maintenance_of_production_leaves_environments_intact(prod: Site) -> None:
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     before = dev.everything()
@@ -467,7 +467,7 @@ def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
     assert true(dev)
 
 
-def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
+def test_a_dropped_environment_leaves_tables_of_others(prod: Site) -> None:
     dev = edited(prod, "fct_slots", "mart_best")
     dev.tick(START)
     (prod.root / "models" / "fct_slots.sql").write_text(QUERIES["fct_slots"][0] + "\n")
@@ -487,7 +487,7 @@ def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
     assert prod.tick(START + FIVE).published
     with pytest.raises(UsageError, match=r"no environment `dev` .*; there are: prod"):
         environment_commands.drop(dev.ledger, NOW)
-    # Its numbers stay used: a table that it left may remember them.
+    # Its tick numbers stay used: a table that it left may record them.
     edit(prod, "fct_slots")
     again = beside(prod, "dev")
     assert again.tick(START + FIVE).tick == 2
@@ -495,7 +495,7 @@ def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
 
 
 def test_a_drop_that_was_overtaken_deletes_no_table(prod: Site) -> None:
-    """Another build may have taken one of them over."""
+    """Another build may have taken over one of them."""
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     before, real = heads(prod), Ledger.drop
@@ -527,7 +527,7 @@ def test_the_first_build_of_production_takes_over_all_of_an_environment(tmp_path
     assert prod.everything() == dev.everything()
     assert paths(prod) == paths(dev)
     assert true(prod)
-    # A seed that production has taken over is not the environment's to load, whatever rows it has there.
+    # The environment must not load a seed that production has taken over, even if its rows differ.
     (prod.root / "seeds" / "areas.csv").write_text("shop,area\nx,west\ny,south\n")
     prod.prepared = prepared(prod.root)
     prod.tick(START)
@@ -538,7 +538,7 @@ def test_the_first_build_of_production_takes_over_all_of_an_environment(tmp_path
 
 
 @pytest.mark.parametrize("name", ["Dev", "a b", "../x", "a/b", "x" * 41, "é", "a.b"])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(UsageError, match="is not a name of an environment"):
         Ledger("warehouse", "small", name)
 
@@ -549,7 +549,7 @@ def test_production_has_a_name(prod: Site) -> None:
         environment_commands.drop(prod.ledger, NOW)
 
 
-def test_an_environment_that_is_not_there_is_told(prod: Site) -> None:
+def test_an_unknown_environment_is_reported(prod: Site) -> None:
     with pytest.raises(UsageError, match=r"no environment `qa` in .*; there are: prod. `sqlrun build --env qa`"):
         sqlrun.published("mart_best", prod.warehouse, env="qa")
     beside(prod, "qa").ledger.pin(1, START, {}, NOW, "test")
@@ -586,7 +586,7 @@ def test_commands_take_an_environment(prod: Site) -> None:
 
 
 def test_a_column_added_at_the_end_is_a_new_table(prod: Site) -> None:
-    """Old ticks are made of the old table alone, in which no row has ever had another meaning."""
+    """Earlier ticks show only the old table, in which no row ever changed its meaning."""
     old, before = paths(prod)["fct_slots"], prod.everything()["fct_slots"]
     head = heads(prod)[old]
     query = prod.root / "models" / "fct_slots.sql"

@@ -1,4 +1,4 @@
-"""The ledger is read once for each state of its log, and never believed for a state that is over."""
+"""The ledger is read once for each state of its log, and cached rows are never used for another state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tick(ledger: Ledger, number: int, *, published: bool = True) -> None:
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is asked of the ledger's files."""
+    """Record the reads of the ledger's files."""
     asked: list[Any] = []
     real = Ledger._rows
 
@@ -44,8 +44,8 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
-    """The chain is looked at first; what follows reads no file again, the published row included."""
+def test_a_tick_reads_the_ledger_once(ledger: Ledger, scans: list[Any]) -> None:
+    """The hash chain is checked first; later reads open no file, not even for the published row."""
     tick(ledger, 1)
     scans.clear()
     ledger.require_chain(NEWEST)
@@ -60,8 +60,8 @@ def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
 
 
 @pytest.mark.slow
-def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
-    """Tick after tick no file is read, and what is known is what another one reads: the newest ticks' rows, whole."""
+def test_own_rows_are_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
+    """No tick reads a file, and the cache equals another reader's result: the complete rows of the newest ticks."""
     tick(ledger, 1)
     ledger.require_chain(NEWEST)
     scans.clear()
@@ -69,7 +69,7 @@ def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list
         tick(ledger, number)
         ledger.require_chain(NEWEST)
         found, known = ledger.read(), ledger._latest(NEWEST, whole=True)
-        assert scans == [] or number % COMPACT_EVERY == 0  # its files were put together
+        assert scans == [] or number % COMPACT_EVERY == 0  # its files were compacted
         assert found == Ledger(ledger.warehouse, "shop").read()
         anew = Ledger(ledger.warehouse, "shop")._latest(NEWEST, whole=True)
         assert sorted(known, key=hash_chain.order) == sorted(anew, key=hash_chain.order)
@@ -93,8 +93,8 @@ def test_another_writer_is_seen(ledger: Ledger) -> None:
 
 
 @pytest.mark.slow
-def test_a_row_follows_another_ledgers(ledger: Ledger) -> None:
-    """Two that write by turns: each row's seal follows the one before, whoever wrote that."""
+def test_alternating_writers_continue_the_hash_chain(ledger: Ledger) -> None:
+    """Two writers alternate: each row has the previous row's hash, whoever wrote that."""
     other = Ledger(ledger.warehouse, "shop")
     for number in range(1, 7):
         tick(ledger if number % 2 else other, number)
@@ -116,7 +116,7 @@ def test_an_edit_is_noticed_after_it_was_read(ledger: Ledger) -> None:
 
 @pytest.mark.slow
 def test_an_older_published_tick_is_found(ledger: Ledger) -> None:
-    """More ticks were pinned since than are looked at first."""
+    """More ticks were pinned since than are read first."""
     tick(ledger, 1)
     for number in range(2, NEWEST + 4):
         tick(ledger, number, published=False)

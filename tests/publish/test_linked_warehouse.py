@@ -16,7 +16,7 @@ COLUMNS = (StoredColumn("k", "string"), StoredColumn("v", "int"))
 
 @pytest.mark.slow
 def test_rows_that_were_marked_stay_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """delta-rs names files by where they really lie, the others by the path that was given."""
+    """delta-rs names files by their real paths, the others by the given path."""
     monkeypatch.setattr(file_layout, "COPIED", 0)
     monkeypatch.setattr(file_layout, "MOST_DEAD", 1.0)
     (tmp_path / "a b").mkdir()

@@ -1,4 +1,4 @@
-"""What every storage promises. A second one is a second parameter of `place`."""
+"""Behavior of every storage. A second one is a second parameter of `place`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FullDiskError(OSError):
 
 @dataclass(frozen=True)
 class Place:
-    """A storage, a folder of a warehouse in it, and a way to have its writes fail half way."""
+    """A storage, a warehouse's folder in it, and a way to make its writes fail halfway."""
 
     storage: Storage
     root: str
@@ -69,8 +69,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize("synced", [False, True])
-def test_what_was_put_is_read(place: Place, synced: bool) -> None:
-    """In folders that were not there; what was there is replaced."""
+def test_written_files_are_read(place: Place, synced: bool) -> None:
+    """Missing folders are created; an existing file is replaced."""
     for data in (b"", b"\r\n\x00\xff", b"short"):
         place.storage.put(place.path("a/b/file"), data, synced=synced)
         assert place.storage.read(place.path("a/b/file")) == data
@@ -78,7 +78,7 @@ def test_what_was_put_is_read(place: Place, synced: bool) -> None:
 
 
 @pytest.mark.parametrize("synced", [False, True])
-def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(place: Place, synced: bool) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_other(place: Place, synced: bool) -> None:
     place.storage.put(place.path("old"), b"old", synced=False)
     for name in ("old", "new"):
         for write in (place.storage.put, place.storage.put_if_absent):
@@ -105,14 +105,14 @@ def test_a_reader_never_sees_half_of_a_file(place: Place) -> None:
 
 
 @pytest.mark.parametrize("synced", [False, True])
-def test_a_file_that_is_there_stays(place: Place, synced: bool) -> None:
+def test_put_if_absent_leaves_an_existing_file(place: Place, synced: bool) -> None:
     assert place.storage.put_if_absent(place.path("log/1"), b"first", synced=synced)
     assert not place.storage.put_if_absent(place.path("log/1"), b"second", synced=synced)
     assert place.found() == {"log/1": b"first"}
 
 
-def test_of_many_who_write_one_file_one_wins(place: Place) -> None:
-    """And the file is the winner's, whole."""
+def test_one_of_many_writers_of_a_file_wins(place: Place) -> None:
+    """The file is the winner's and complete."""
     with ThreadPoolExecutor(8) as pool:
         for number in range(50):
             start = threading.Barrier(8)
@@ -142,7 +142,7 @@ def test_the_ends_of_a_file(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["gone", "gone/too", "file/below"])
-def test_what_is_not_there(place: Place, name: str) -> None:
+def test_missing_paths(place: Place, name: str) -> None:
     place.storage.put(place.path("file"), b"1", synced=False)
     path = place.path(name)
     if name != "file/below":
@@ -201,7 +201,7 @@ def test_a_name_is_any_text(place: Place, name: str) -> None:
     assert place.found() == {}
 
 
-def test_a_folder_is_deleted_with_all_that_is_in_it(place: Place) -> None:
+def test_a_folder_is_deleted_with_its_contents(place: Place) -> None:
     for name in ("table/_delta_log/0", "table/a/b/c", "table2/a"):
         place.storage.put(place.path(name), b"1", synced=False)
     place.storage.delete_folder(place.path("table"))
@@ -230,8 +230,8 @@ def test_a_folder_is_made_for_others_to_write_to(place: Place) -> None:
     assert place.found() == {"table/part=1/a": b"1"}
 
 
-def test_one_holds_a_lock(place: Place) -> None:
-    """The other one is told by whom, and waits or goes; a shorter text leaves nothing of a longer one."""
+def test_a_lock_has_one_holder(place: Place) -> None:
+    """The second process gets the holder's name, and waits or gives up; no rest of a longer name remains."""
     told: list[str] = []
 
     def refuse(text: str) -> None:
@@ -279,11 +279,11 @@ def test_the_lock_of_a_process_that_died_is_free(place: Place) -> None:
         assert place.storage.text(place.path("lock")) == "living"
 
 
-# What only a local disk has.
+# Only a local disk has links.
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """What is deleted, moved or listed is the link; a warehouse with one is refused before that."""
+    """Deleting, moving and listing affect the link itself; a warehouse with a link is rejected before that."""
     storage, inside, outside = LocalStorage(), tmp_path / "in", tmp_path / "out"
     for folder in (inside / "_sqlrun", outside):
         folder.mkdir(parents=True)
@@ -301,8 +301,8 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (outside / "mine").read_text() == "mine"
 
 
-def test_what_is_synced_is_the_file_its_folder_and_no_more(tmp_path: Path) -> None:
-    """A sync of the disk itself is one call for all that was written."""
+def test_a_synced_write_syncs_the_file_and_its_folder(tmp_path: Path) -> None:
+    """Syncing the file system is one call for all writes."""
     storage, synced = LocalStorage(), list[str]()
     real = os.fsync
 
@@ -321,7 +321,7 @@ def test_what_is_synced_is_the_file_its_folder_and_no_more(tmp_path: Path) -> No
     assert synced == []
 
 
-def test_a_folder_that_nobody_may_write_to_is_told(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "_sqlrun").write_text("a file")
     with (
         pytest.raises(EngineError, match=r"the lock file .*_sqlrun/lock can't be written"),

@@ -1,4 +1,4 @@
-"""What every check said in every tick can be read again."""
+"""The results of every check in every tick can be read again."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_row_for_each_check_and_tick(tmp_path: Path) -> None:
     assert delta_table.head(check_results.path_of(str(tmp_path))) == 2  # one commit a tick
 
 
-def test_no_row_of_a_table_is_kept(tmp_path: Path) -> None:
+def test_no_row_of_a_table_is_stored(tmp_path: Path) -> None:
     assert not any("samples" in row for row in check_results.rows_of(result(1, "fail"), AT))
 
 
@@ -76,7 +76,7 @@ def test_a_tick_without_checks_writes_nothing(tmp_path: Path) -> None:
     assert delta_table.head(check_results.path_of(str(tmp_path))) is None
 
 
-def test_the_history_is_compacted_now_and_then(tmp_path: Path) -> None:
+def test_the_history_is_compacted_from_time_to_time(tmp_path: Path) -> None:
     for tick in (98, 99, 100):
         check_results.write(str(tmp_path), result(tick, "pass"), AT)
 
@@ -84,14 +84,14 @@ def test_the_history_is_compacted_now_and_then(tmp_path: Path) -> None:
     assert len(delta_table.files_at(delta_table.open_table(check_results.path_of(str(tmp_path))))) == 1
 
 
-def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported(tmp_path: Path) -> None:
     (tmp_path / "_sqlrun").write_text("not a folder")
 
     with pytest.raises(EngineError, match="checks of tick 1"):
         check_results.write(str(tmp_path), result(1, "pass"), AT)
 
 
-def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
+def test_recent_results_of_some_checks_are_read(tmp_path: Path) -> None:
     assert check_results.recent(str(tmp_path), "", 1, ["f00"]) == []
     for number in (1, 2, 3):
         check_results.write(str(tmp_path), result(number, "fail"), AT)
@@ -104,14 +104,12 @@ def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
 
 
 def odd_and_even(tick: int) -> TickResult:
-    """Two checks, of which one fails every other tick."""
+    """Return two checks, of which one fails every other tick."""
     made = result(tick, "warn", "fail" if tick % 2 else "pass")
     return replace(made, checks=(made.checks[0], replace(made.checks[1], check_id="f01")))
 
 
-def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_reads_the_history_of_its_checks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str | None] = []
     real = receipts.rows
     monkeypatch.setattr(receipts, "rows", lambda *a: asked.append(a[2]) or real(*a))
@@ -133,11 +131,11 @@ def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
         assert recent(tick - 1, "f00") == read_anew(tick - 1, "f00") != []
     assert len(asked) == 1
 
-    assert recent(3, "f01", "f00") == read_anew(3, "f00", "f01")  # another one fails now
+    assert recent(3, "f01", "f00") == read_anew(3, "f00", "f01")  # now the other one fails
     assert len(asked) == 2
     assert recent(3, "f01") == [(3, "f01", "fail"), (4, "f01", "pass")]
     assert len(asked) == 2
-    assert recent(1, "f01") == read_anew(1, "f01")  # and ticks that went out of sight are asked for again
+    assert recent(1, "f01") == read_anew(1, "f01")  # earlier ticks, dropped from the cache, are read again
     assert len(asked) == 3
 
     other = delta_table.open_table(check_results.path_of(str(tmp_path)))
@@ -146,7 +144,7 @@ def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
     assert len(asked) == 4
 
 
-def test_a_torn_file_is_told_as_one(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_reported(tmp_path: Path) -> None:
     """Arrow's own error has no class that a report could catch."""
     check_results.write(str(tmp_path), result(1, "pass", "fail"), AT)
     for file in tmp_path.rglob("*.parquet"):
@@ -156,7 +154,7 @@ def test_a_torn_file_is_told_as_one(tmp_path: Path) -> None:
         check_results.recent(str(tmp_path), "", 1, ["f00"])
 
 
-def test_a_check_is_the_same_one_wherever_it_stands() -> None:
+def test_a_check_keeps_its_id_wherever_it_is_declared() -> None:
     kwargs = {"column": "amount", "min_value": 0, "mostly": 0.9}
     check = Expectation("expect_column_values_to_be_between", kwargs, "critical", "fail", "Money.", Place("a.yml", 2))
     moved = replace(check, severity="warning", on_fail="warn", description="", place=Place("b.yml", 9))
@@ -219,8 +217,8 @@ def amounts(found: list[dict[str, Any]]) -> list[tuple[int, bool, str, int]]:
 
 
 @pytest.mark.slow
-def test_builds_keep_what_their_checks_said_published_or_not(shops: Shops) -> None:
-    """And upkeep forgets the ticks that aren't kept, and the doctor finds nothing wrong."""
+def test_builds_store_results_of_checks_published_or_not(shops: Shops) -> None:
+    """Maintenance deletes rows of ticks that aren't retained, and the doctor finds nothing wrong."""
     shops.build(1, sale("a", 1, 3), sale("b", 1, 7))
     assert shops.code == 0
     shops.build(2, sale("c", 1, -1))
@@ -245,7 +243,7 @@ def test_builds_keep_what_their_checks_said_published_or_not(shops: Shops) -> No
 
 
 @pytest.mark.slow
-def test_a_history_that_can_not_be_written_costs_no_tick(shops: Shops) -> None:
+def test_a_failed_write_of_the_history_fails_no_tick(shops: Shops) -> None:
     place = shops.warehouse / "_sqlrun" / "checks"
     place.parent.mkdir(parents=True)
     place.write_text("not a folder")
@@ -258,7 +256,7 @@ def test_a_history_that_can_not_be_written_costs_no_tick(shops: Shops) -> None:
 
 
 @pytest.mark.slow
-def test_a_torn_newest_entry_is_set_aside_and_an_environment_takes_its_own_along(shops: Shops) -> None:
+def test_a_corrupt_newest_entry_is_moved_aside_and_a_dropped_environment_deletes_its_history(shops: Shops) -> None:
     shops.build(1, sale("a", 1, 3))
     model = shops.root / "models" / "stg_sales.sql"
     model.write_text(model.read_text().replace(*EDITS["stg_sales"]))

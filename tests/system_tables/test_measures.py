@@ -1,4 +1,4 @@
-"""What was measured in every tick can be read again, and is compared with its own past."""
+"""The measures of every tick can be read again, and are compared with their own history."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_row_for_each_measure_and_tick(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+def test_only_requested_measures_are_read(tmp_path: Path) -> None:
     for tick in range(1, 30):
         measures.write(str(tmp_path), result(tick, rows(tick), as_of=AT + tick * FIVE), AT)
 
@@ -58,8 +58,8 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_past_without_a_row_is_told_without_pandas() -> None:
-    """PyArrow imports it to put together no chunks; it takes longer than all checks of a small tick."""
+def test_an_empty_history_is_read_without_pandas() -> None:
+    """PyArrow imports pandas to concatenate zero chunks, which takes longer than all checks of a small tick."""
     code = (
         "import sys, pyarrow as pa; from sqlrun.system_tables.measure_history import NEEDED, _values\n"
         "none = pa.Table.from_batches([], pa.schema([(n, pa.timestamp('us', 'UTC')) for n in NEEDED]))\n"
@@ -78,7 +78,7 @@ def test_a_tick_without_measures_writes_nothing(tmp_path: Path) -> None:
     assert measures.read(str(tmp_path)) == []
 
 
-def test_ticks_that_were_rolled_back_are_no_past(tmp_path: Path) -> None:
+def test_rolled_back_ticks_are_not_history(tmp_path: Path) -> None:
     for tick in (1, 2, 3):
         measures.write(str(tmp_path), result(tick, rows(tick), as_of=AT + tick * FIVE), AT)
 
@@ -89,7 +89,7 @@ def test_ticks_that_were_rolled_back_are_no_past(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_upkeep_forgets_what_is_neither_kept_nor_young(tmp_path: Path) -> None:
+def test_maintenance_deletes_measures_of_old_ticks(tmp_path: Path) -> None:
     for tick, weeks in ((1, 30), (2, 11), (3, 9), (4, 0)):
         measures.write(str(tmp_path), result(tick, rows(tick), as_of=AT - timedelta(weeks=weeks)), AT)
 
@@ -100,7 +100,7 @@ def test_upkeep_forgets_what_is_neither_kept_nor_young(tmp_path: Path) -> None:
     assert [r["tick"] for r in measures.read(str(tmp_path))] == [3, 4]
 
 
-def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported(tmp_path: Path) -> None:
     (tmp_path / "_sqlrun").write_text("not a folder")
 
     with pytest.raises(EngineError, match="measures of tick 1"):

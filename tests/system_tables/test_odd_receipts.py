@@ -1,4 +1,4 @@
-"""A history of receipts that is torn, foreign or nonsense: advice that is no advice, and never another result."""
+"""Corrupt, foreign or implausible run stats are ignored, and never change a result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNFIT = ("other columns", "texts for numbers")
 
 @given(st.lists(st.tuples(odd, odd)))
 @pytest.mark.slow
-def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]) -> None:
+def test_any_run_stats_give_an_amplification_or_none(found: list[tuple[Any, Any]]) -> None:
     rate = strategy_cost.amplification(found)
 
     assert rate is None or (math.isfinite(rate) and rate >= 0)
@@ -55,8 +55,8 @@ def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]
 
 @pytest.mark.parametrize("kind", FOREIGN)
 @pytest.mark.slow
-def test_a_foreign_table_of_receipts_gives_no_advice(tmp_path: Path, kind: str) -> None:
-    """What a tick adds to it fails as an error that the build tells and goes on after, or fits."""
+def test_a_foreign_table_of_run_stats_gives_no_advice(tmp_path: Path, kind: str) -> None:
+    """Appending a tick's rows to it fails with an error that the build reports before it continues, or works."""
     write_deltalake(receipts.path_of(str(tmp_path)), FOREIGN[kind])
 
     rates = receipts.read_for_changes(str(tmp_path), "fct", "merge")
@@ -76,7 +76,7 @@ ROWS = (
 
 
 def spoil(warehouse: str, kind: str, **values: Any) -> None:
-    """Have receipts of a tick that say what can't be, or that another version has written."""
+    """Add run stats with impossible values, or of another version, for a tick."""
     path = receipts.path_of(warehouse)
     receipts.write(warehouse, result(1, "a"), "duckdb", AT)
     table = DeltaTable(path).to_pyarrow_table()
@@ -93,8 +93,8 @@ def spoil(warehouse: str, kind: str, **values: Any) -> None:
 
 
 @pytest.mark.parametrize("values", ROWS, ids=str)
-def test_what_ticks_took_is_told_without_what_cannot_be(tmp_path: Path, values: dict[str, Any]) -> None:
-    """`sqlrun ticks` once ended with a stack of Python's."""
+def test_sums_over_ticks_ignore_implausible_values(tmp_path: Path, values: dict[str, Any]) -> None:
+    """`sqlrun ticks` used to end with a Python traceback."""
     warehouse = str(tmp_path)
     spoil(warehouse, "nonsense", **values)
 
@@ -104,7 +104,7 @@ def test_what_ticks_took_is_told_without_what_cannot_be(tmp_path: Path, values: 
     assert 0 <= total.rows_changed < MOST_ROWS and 0 <= total.failed <= total.checks
 
 
-def test_receipts_of_another_version_tell_of_no_tick(tmp_path: Path) -> None:
+def test_run_stats_of_another_version_are_ignored(tmp_path: Path) -> None:
     spoil(str(tmp_path), "of another version")
 
     assert receipts.totals(str(tmp_path)) == {}
@@ -112,7 +112,7 @@ def test_receipts_of_another_version_tell_of_no_tick(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn", ["log", "file", "folder"])
 @pytest.mark.slow
-def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
+def test_corrupt_run_stats_give_no_advice(tmp_path: Path, torn: str) -> None:
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
     folder = Path(receipts.path_of(str(tmp_path)))
     match torn:
@@ -131,7 +131,7 @@ def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note down of which environments receipts are read."""
+    """Record the environments whose run stats are read."""
     found: list[str] = []
     real = receipts._advice
 
@@ -144,14 +144,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def reads(warehouse: Path, *tables: str) -> list[int]:
-    """Count the receipts that are known of each table."""
+    """Return the number of known run stats of each table."""
     return [len(receipts.read_for_changes(str(warehouse), table, "merge")) for table in tables]
 
 
-def test_a_process_that_ticks_reads_the_past_once(
-    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each of a tick's tables asks for it, in threads, and each tick adds to it."""
+def test_a_process_reads_the_run_stats_once(tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a tick's tables reads them, in threads, and each tick adds to them."""
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
     assert reads(tmp_path, "a") == reads(tmp_path, "a") == [1]
     receipts.write(str(tmp_path), result(2, "a", "b"), "duckdb", AT)
@@ -165,7 +163,7 @@ def test_a_process_that_ticks_reads_the_past_once(
 
 
 @pytest.mark.parametrize("other", ["before", "between"])
-def test_receipts_that_another_process_wrote_are_read(tmp_path: Path, asked: list[str], other: str) -> None:
+def test_run_stats_of_another_process_are_read(tmp_path: Path, asked: list[str], other: str) -> None:
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
     assert reads(tmp_path, "a") == [1]
 
@@ -184,7 +182,7 @@ def test_receipts_that_another_process_wrote_are_read(tmp_path: Path, asked: lis
     assert len(asked) == 2
 
 
-def test_receipts_that_were_compacted_say_the_same(tmp_path: Path) -> None:
+def test_compacted_run_stats_give_the_same_advice(tmp_path: Path) -> None:
     for tick in (98, 99, 100, 101):
         receipts.write(str(tmp_path), result(tick, "a"), "duckdb", AT)
         assert reads(tmp_path, "a") == [tick - 97]

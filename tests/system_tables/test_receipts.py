@@ -1,4 +1,4 @@
-"""What a tick cost can be read again."""
+"""The costs of a tick can be read again."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_a_row_for_each_table_and_tick(tmp_path: Path) -> None:
     assert found[0]["as_of"] == AT
 
 
-def test_a_tick_that_touched_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_a_tick_without_affected_tables_writes_nothing(tmp_path: Path) -> None:
     receipts.write(str(tmp_path), result(1), "duckdb", AT)
 
     assert delta_table.head(receipts.path_of(str(tmp_path))) is None
 
 
-def test_receipts_are_compacted_now_and_then(tmp_path: Path) -> None:
+def test_run_stats_are_compacted_from_time_to_time(tmp_path: Path) -> None:
     for tick in (98, 99, 100):
         receipts.write(str(tmp_path), result(tick, "a"), "duckdb", AT)
 
@@ -54,7 +54,7 @@ def test_receipts_are_compacted_now_and_then(tmp_path: Path) -> None:
     assert len(delta_table.files_at(delta_table.open_table(receipts.path_of(str(tmp_path))))) == 1
 
 
-def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported(tmp_path: Path) -> None:
     (tmp_path / "_sqlrun").write_text("not a folder")
 
     with pytest.raises(EngineError, match="receipts of tick 1"):

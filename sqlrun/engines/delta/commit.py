@@ -1,4 +1,4 @@
-"""Commits that sqlrun writes to a Delta table's log itself: whole, or not at all. Shell: Delta files."""
+"""Atomic commits that sqlrun itself writes to a Delta table's log. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PRIMITIVE = re.compile(
     r"string|long|integer|short|byte|float|double|boolean|binary|date|timestamp|timestamp_ntz|decimal\(\d+,\d+\)"
 )
 PARTITIONS = {"string", "long", "integer", "short", "byte", "boolean", "date", "timestamp", "timestamp_ntz"}
-# Names that DuckDB gives to where a row lies, and those that change files have.
+# Names that DuckDB uses for a row's position, and names of columns in change files.
 TAKEN = {"filename", "file_index", "file_row_number", "_change_type", "_commit_version", "_commit_timestamp"}
 LEGACY = (1, 4)
 FEATURES = {"changeDataFeed", "timestampNtz", "appendOnly", "invariants", deletion_vectors.FEATURE}
@@ -31,7 +31,7 @@ FEATURES = {"changeDataFeed", "timestampNtz", "appendOnly", "invariants", deleti
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a table: its path below the table's folder, its partition's values, its bytes and statistics."""
+    """A file of a table: its path below the table's folder, its partition values, its size and statistics."""
 
     path: str
     partition: Mapping[str, str | None]
@@ -41,13 +41,13 @@ class File:
 
     @property
     def entry(self) -> str:
-        """Write the path as the log has it: a URI, in which a folder's escapes are escaped."""
+        """Return the path as the log has it: a URI, which escapes a folder's escapes again."""
         return quote(self.path, safe="/=:~!$&'()*+,;@")
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A file that leaves a table, as the log names it: its path, partition, bytes, and its deleted rows' vector."""
+    """A removed file, as the log names it: its path, partition, size and deletion vector."""
 
     path: str
     partition: Mapping[str, str | None]
@@ -57,7 +57,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A file that stays with more deleted rows: its entry in the log, and the vector that it gets."""
+    """A retained file with more deleted rows: its entry in the log, and its new deletion vector."""
 
     entry: Mapping[str, Any]
     vector: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit does: files that come, that leave, that stay with fewer rows, and those of the change feed."""
+    """The contents of a commit: added files, removed files, files with newly deleted rows, and change files."""
 
     operation: str
     parameters: Mapping[str, str]
@@ -77,10 +77,10 @@ class Change:
 
 
 def ours(table: Any, write: Write) -> bool:
-    """Return whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
+    """Return whether sqlrun created a table and the table demands nothing special of its writers.
 
-    Constraints, generated columns, renamed columns, append-only tables, tables that are not on a disk: all of those
-    are left to the engine's library, and so is every table where the profile says `delta_writer: library`.
+    Tables with constraints, generated or renamed columns, append-only tables and tables that aren't on a disk are left
+    to the engine's library, and so is every table if the profile sets `delta_writer: library`.
     """
     metadata, protocol = table.metadata(), table.protocol()
     return (
@@ -124,13 +124,13 @@ def _known_table(
 
 
 def marks(table: Any) -> bool:
-    """Return whether rows may be deleted by vectors: the table must say so, and one of before that came doesn't."""
+    """Return whether deletion vectors may delete rows: older tables don't have the property that allows them."""
     settings = table.metadata().configuration
     return deletion_vectors.allowed(table) and delta_table.VECTORS.items() <= settings.items()
 
 
 def _known(kind: Any) -> bool:
-    """Return whether DuckDB and all readers write and read a type of Delta's schema alike."""
+    """Return whether DuckDB and all readers write and read a type of Delta's schema in the same way."""
     if isinstance(kind, str):
         return PRIMITIVE.fullmatch(kind) is not None
     match kind["type"]:
@@ -143,9 +143,9 @@ def _known(kind: Any) -> bool:
 
 
 def commit(table: Any, write: Write, change: Change) -> None:
-    """Make a change the version after `write.base`; the open table follows its log when it is next used.
+    """Commit a change as the version after `write.base`; the open table reads the log at its next use.
 
-    Raises: EngineError if another commit has taken that number.
+    Raises: EngineError if another commit already has this version.
     """
     now = time.time_ns() // 1_000_000
     path, version = write.table.path, write.base + 1
@@ -170,23 +170,23 @@ def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
     }
     yield _line("commitInfo", info)
     yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
-    for gone in (*change.removed, *map(_before, change.marked)):
-        told = {"path": gone.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
-        held = {} if gone.vector is None else {"deletionVector": gone.vector}
-        yield _line("remove", {**told, "partitionValues": gone.partition, "size": gone.size, **held})
+    for removed in (*change.removed, *map(_before, change.marked)):
+        removal = {"path": removed.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
+        vector = {} if removed.vector is None else {"deletionVector": removed.vector}
+        yield _line("remove", {**removal, "partitionValues": removed.partition, "size": removed.size, **vector})
     for mark in change.marked:
         entry = {**mark.entry, "dataChange": True, "stats": delta_stats.loosened(mark.entry["stats"])}
         yield _line("add", {**entry, "deletionVector": mark.vector})
     for file in change.added:
-        there = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
-        yield _line("add", {**there, "dataChange": True, "stats": file.stats})
+        addition = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
+        yield _line("add", {**addition, "dataChange": True, "stats": file.stats})
     for file in change.feed:
         fed = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "dataChange": False}
         yield _line("cdc", fed)
 
 
 def _before(mark: Marked) -> Gone:
-    """Name a file as it was: with another vector it is another one (Delta protocol, "Action Reconciliation")."""
+    """Return a file with its previous vector: another vector makes it another file ("Action Reconciliation")."""
     entry = mark.entry
     return Gone(entry["path"], entry["partitionValues"], entry["size"], entry.get("deletionVector"))
 
@@ -196,9 +196,9 @@ def _line(kind: str, action: Mapping[str, Any]) -> str:
 
 
 def _put(file: str, text: str, write: Write) -> None:
-    """Write a commit's file whole, where none of its number is: of two writers one has to notice.
+    """Write a commit's file atomically, unless its version exists: of two writers one has to fail.
 
-    Nothing is synced here: the tick is, before it is published.
+    Nothing is synced here; publishing the tick syncs it.
     """
     if not storage_of(file).put_if_absent(file, text.encode(), synced=False):
         raise EngineError(

@@ -1,4 +1,4 @@
-"""Tables of models as sqlrun makes them: the first entry of a Delta log. Shell: Delta files."""
+"""Creation of models' tables: the first entry of a Delta log. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.storage.factory import storage_of
 from sqlrun.version import __version__
 
-# What sqlrun's writers keep to in such a table; delta-rs would name features that no column of it needs.
+# Features that sqlrun's writers support in such a table; delta-rs would name features that none of its columns needs.
 WRITERS = ("appendOnly", "changeDataFeed", "invariants")
 NTZ = "timestampNtz"
 
 
 def create(table: TableSpec) -> None:
-    """Make the empty table as version 0; nothing if it is there."""
+    """Create the empty table as version 0; do nothing if it exists."""
     if delta_table.head(table.path) is not None:
         return
     file = delta_table.entry_path(table.path, 0)
@@ -49,7 +49,7 @@ def _entry(table: TableSpec) -> str:
 
 
 def _protocol(schema: str, *, vectors: bool) -> dict[str, Any]:
-    """Ask of readers and writers what the table has; of one with nothing new no more than all of them know."""
+    """Return the lowest protocol that supports the table's features."""
     readers = [*([deletion_vectors.FEATURE] if vectors else []), *([NTZ] if '"timestamp_ntz"' in schema else [])]
     if not readers:
         return {"minReaderVersion": 1, "minWriterVersion": 4}

@@ -1,6 +1,6 @@
-"""Rows of a file that no longer count: deletion vectors, read and written. Shell: Delta files.
+"""Deletion vectors: read and write the deleted rows of a file. Shell: Delta files.
 
-Delta protocol, "Deletion Vectors" and "Deletion Vector Format". Those of sqlrun lie in the log itself.
+Source: Delta protocol, "Deletion Vectors" and "Deletion Vector Format". sqlrun stores its vectors inline in the log.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 FEATURE = "deletionVectors"
 MAGIC = 1681511377
-# The protocol's Base85 has the digits of ZeroMQ (RFC 32), Python's those of RFC 1924.
+# The protocol's Base85 uses the digits of ZeroMQ (RFC 32), Python's those of RFC 1924.
 RFC_1924 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 DIGITS = bytes.maketrans(RFC_1924, Z85)
 
-# For each file, by its path on the disk, the numbers of its rows that are deleted, in order.
+# Ordered numbers of deleted rows by the file's path on disk.
 Deleted = Mapping[str, "pa.Array"]
 
 
 def descriptor(rows: Iterable[int]) -> dict[str, Any]:
-    """Describe the deleted rows of a file, numbered from 0, as its entry in the log has them.
+    """Return the log's descriptor of a file's deleted rows, which are numbered from 0.
 
     >>> descriptor([3, 4, 7, 11, 18, 29])
     {'storageType': 'i', 'pathOrInlineDv': '^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L', \
@@ -39,7 +39,7 @@ def descriptor(rows: Iterable[int]) -> dict[str, Any]:
 
     bits = BitMap64(rows)
     data = struct.pack("<i", MAGIC) + bits.serialize()
-    # Each four bytes are five digits: what is too short is filled up, and `sizeInBytes` says what counts.
+    # Five digits encode four bytes: the last bytes are padded, and `sizeInBytes` gives the length without padding.
     text = base64.b85encode(data + bytes(-len(data) % 4)).translate(DIGITS).decode()
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(bits)}
 
@@ -50,19 +50,19 @@ def allowed(table: DeltaTable) -> bool:
 
 
 def deleted(table: DeltaTable) -> Deleted:
-    """List the deleted rows of an open table's files; a file without any isn't among them."""
+    """Return the deleted rows of an open table's files, without files that have none."""
     if not allowed(table):
         return {}
     return table_facts.once(table, FEATURE, lambda: _read(table))
 
 
 def keep(table: DeltaTable, found: Deleted, version: int) -> None:
-    """Remember the deleted rows of an open table at a version that it has, or will have when it follows its log."""
+    """Cache the deleted rows of an open table at its version, or at the version that it is about to read."""
     table_facts.note(table, version, FEATURE, found)
 
 
 def hand_on(table: DeltaTable, other: DeltaTable) -> None:
-    """Hand the deleted rows to another object of a table's version, where they are known."""
+    """Copy the cached deleted rows, if any, to another object of the same table and version."""
     table_facts.handed_on(table, other, FEATURE)
 
 
@@ -72,9 +72,9 @@ def _read(table: DeltaTable) -> Deleted:
 
     found: dict[str, pa.Array] = {}
     for batch in table.deletion_vectors():
-        held = pa.record_batch(batch)
-        for uri, selected in zip(held["filepath"], held["selection_vector"], strict=True):
-            gone = pc.indices_nonzero(pc.invert(selected.values))
-            if len(gone):
-                found[unquote(uri.as_py().removeprefix("file://"))] = gone.cast(pa.int64())
+        columns = pa.record_batch(batch)
+        for uri, selected in zip(columns["filepath"], columns["selection_vector"], strict=True):
+            numbers = pc.indices_nonzero(pc.invert(selected.values))
+            if len(numbers):
+                found[unquote(uri.as_py().removeprefix("file://"))] = numbers.cast(pa.int64())
     return found

@@ -1,21 +1,21 @@
-"""Which files of a partition a MERGE writes anew, and in which it only marks rows as deleted. Pure."""
+"""Choice between rewriting a file and marking its rows as deleted, for a MERGE. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Copying so few rows costs no more than a mark does, and leaves a whole file.
+# Maximum number of live rows that are copied: this costs no more than a mark and leaves a file without deleted rows.
 COPIED = 10_000
-# With more dead rows than this share of a file it is read for too little.
+# Maximum share of deleted rows in a file: with more, reading it wastes too much.
 MOST_DEAD = 0.3
-# So many files of about one size become one that is larger by as much: a file's rows are copied once for each size.
+# Number of files of similar size that become one file of the next size: each row is copied once for each size.
 TIER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A file before a MERGE: its rows, those deleted before, and those that the MERGE replaces or deletes."""
+    """A file before a MERGE: its rows, its deleted rows, and the rows that the MERGE replaces or deletes."""
 
     file: str
     rows: int
@@ -24,12 +24,12 @@ class Standing:
 
     @property
     def live(self) -> int:
-        """Count the rows that stay."""
+        """Return the number of rows that remain."""
         return self.rows - self.dead - self.hit
 
 
 def rewritten(files: Iterable[Standing], new: int) -> frozenset[str]:
-    """Choose the files of a partition that are written anew, together with `new` rows; the others stay or are marked.
+    """Return the files of a partition to rewrite together with `new` rows; the others stay, perhaps with marks.
 
     >>> large, small = Standing("large", 100_000, 0, 50), Standing("small", 900, 0, 50)
     >>> sorted(rewritten([large, small], 1000))

@@ -1,7 +1,7 @@
-"""Commits that another writer has made to one of sqlrun's tables: which they are, and what they did. Pure.
+"""Detection of other writers' commits to sqlrun's tables, and their description. Pure.
 
-Every commit of sqlrun's says so: in what it tells of itself, or by its transaction id. A commit that only moves rows
-(OPTIMIZE), or moves none (VACUUM), changes no answer, whoever has made it.
+Every commit of sqlrun carries a mark or a transaction id. A commit that only moves rows (OPTIMIZE) or files (VACUUM)
+changes no query result, so any writer may make it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-# What every commit of sqlrun's has in its information, beside what the tick says: how it came about.
+# Prefix of the keys in a commit's information that mark it as sqlrun's.
 MARK = "sqlrun."
 BY = "sqlrun.by"
-# The versions that a commit takes back; those and itself are no change of the table's rows.
+# Key for the versions that a commit rolls back; together they don't change the table's rows.
 UNDOES = "sqlrun.undoes"
 ENGINE = "sqlrun:"
-# Operations that put files together.
+# Operations that compact files.
 STREAM = "STREAMING UPDATE"
 MOVES = {"OPTIMIZE", "REORG"}
-# How writers count the rows of a commit.
+# Metrics with which writers count the rows of a commit.
 COUNTS = {
     "inserted": ("numOutputRows", "num_added_rows", "numTargetRowsInserted", "num_target_rows_inserted"),
     "deleted": ("numDeletedRows", "num_deleted_rows", "numTargetRowsDeleted", "num_target_rows_deleted"),
@@ -31,9 +31,9 @@ Actions = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A commit of another writer: its version, operation, engine and time, and what it says that it did.
+    """A commit of another writer: its version, operation, engine and time, and a summary of its metrics.
 
-    `reshapes`: it has changed the table's columns, properties or features.
+    `reshapes`: it changed the table's columns, properties or features.
     """
 
     version: int
@@ -49,20 +49,20 @@ class Foreign:
 
 
 def summary(found: Iterable[Foreign]) -> str:
-    """List foreign commits, the first three of them by themselves."""
+    """Return a list of foreign commits as text, the first three in detail."""
     each = list(found)
     more = f" and {len(each) - 3} more" if len(each) > 3 else ""
     return ", ".join(map(str, each[:3])) + more
 
 
 def info_of(actions: Actions) -> Mapping[str, Any]:
-    """Return what a commit tells of itself; nothing where it tells nothing."""
+    """Return a commit's information; empty if it has none."""
     found = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
     return found if isinstance(found, dict) else {}
 
 
 def is_marked(actions: Actions) -> bool:
-    """Return whether a commit says that it is sqlrun's."""
+    """Return whether a commit has sqlrun's mark."""
     info = info_of(actions)
     return (
         any(key.startswith(MARK) for key in info)
@@ -73,25 +73,25 @@ def is_marked(actions: Actions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose commits are a table's own: the project's, and those of the stream that lands into it.
+    """The owners of a table's commits: the project, and the streams that land into it.
 
-    `streams` None: which stream that is, nobody remembers; landing refuses such a table.
+    `streams` None: the stream is unknown; landing rejects such a table.
     """
 
     project: str
     streams: frozenset[str] | None = frozenset()
 
     def wrote(self, actions: Actions) -> bool:
-        """Return whether a commit is sqlrun's: by its mark, or by the transaction id of a tick or of the stream."""
+        """Return whether a commit is sqlrun's, by its mark or by the transaction id of a tick or of the stream."""
         ids = {str(action["txn"].get("appId")) for action in actions if isinstance(action.get("txn"), dict)}
         if info_of(actions).get("operation") == STREAM and (self.streams is None or not ids):
-            return True  # no stream's commit is without an id: it is cut off
+            return True  # every commit of a stream has an id: this one is truncated
         ticks = any(name.startswith((f"{self.project}.", f"{self.project}@")) for name in ids)
         return is_marked(actions) or ticks or bool(ids & (self.streams or frozenset()))
 
 
 def is_harmless(actions: Actions) -> bool:
-    """Return whether a table has the same rows, columns and properties after a commit as before."""
+    """Return whether a commit leaves the table's rows, columns and properties unchanged."""
     if reshapes(actions):
         return False
     moved = [a[kind] for a in actions for kind in ("add", "remove") if kind in a]
@@ -100,18 +100,18 @@ def is_harmless(actions: Actions) -> bool:
 
 
 def reshapes(actions: Actions) -> bool:
-    """Return whether a commit has changed a table's columns, properties or features."""
+    """Return whether a commit changed a table's columns, properties or features."""
     return any("metaData" in action or "protocol" in action for action in actions)
 
 
 def undone(actions: Actions) -> frozenset[int]:
-    """List the versions that a commit takes back."""
+    """Return the versions that a commit rolls back."""
     found = info_of(actions).get(UNDOES)
     return frozenset(map(int, str(found).split(","))) if found else frozenset()
 
 
 def restored(actions: Actions) -> int | None:
-    """Return which version a RESTORE goes back to; None for any other commit."""
+    """Return the version that a RESTORE restores; None for any other commit."""
     info = info_of(actions)
     if info.get("operation") != "RESTORE":
         return None
@@ -119,27 +119,27 @@ def restored(actions: Actions) -> int | None:
 
 
 def among(commits: Mapping[int, Actions], head: int, since: int, whose: Whose, restores: int = -1) -> list[Foreign]:
-    """List the commits after a version that are foreign and count still, the oldest first.
+    """Return the foreign commits after a version that are still in effect, the oldest first.
 
-    Backwards from the head: what sqlrun has taken back or restored away counts no more. Up to the version `restores` a
-    RESTORE is sqlrun's: an older one didn't say so.
+    The search runs backwards from the head and ignores commits that sqlrun has rolled back or restored away. Up to the
+    version `restores` a RESTORE counts as sqlrun's, because earlier versions of sqlrun didn't mark it.
     """
     found: list[Foreign] = []
-    version, gone = head, set[int]()
+    version, undone_versions = head, set[int]()
     while version > since and version in commits:
         actions = commits[version]
-        gone |= undone(actions)
+        undone_versions |= undone(actions)
         back = restored(actions)
-        known = version in gone or (back is not None and version <= restores)
+        known = version in undone_versions or (back is not None and version <= restores)
         one = None if known else of(version, actions, whose)
         if one is not None:
             found.append(one)
-        version = back if back is not None and one is None and version not in gone else version - 1
+        version = back if back is not None and one is None and version not in undone_versions else version - 1
     return found[::-1]
 
 
 def of(version: int, actions: Actions, whose: Whose) -> Foreign | None:
-    """Describe a commit of another writer that changes what a table says; None where it is none."""
+    """Return the description of another writer's commit that changes the table's contents; None for other commits."""
     if version == 0 or is_harmless(actions) or whose.wrote(actions):
         return None
     info = info_of(actions)
@@ -161,18 +161,18 @@ def _time(stamp: Any) -> datetime | None:
 
 
 def _did(actions: Actions, info: Mapping[str, Any]) -> str:
-    """Return how many rows a commit tells of, or how many files it names."""
+    """Return the number of rows in a commit's metrics, else the number of files that it names."""
     metrics = info.get("operationMetrics")
     metrics = metrics if isinstance(metrics, dict) else {}
     rows = [(what, next((metrics[n] for n in names if n in metrics), None)) for what, names in COUNTS.items()]
     parts = [f"{_count(value)} {what}" for what, value in rows if _count(value)]
-    if info.get("operation") in ("DELETE", "UPDATE"):  # a copy of a file has output rows too
+    if info.get("operation") in ("DELETE", "UPDATE"):  # copying a file counts output rows too
         parts = [part for part in parts if not part.endswith("inserted")]
     if parts:
         return "rows: " + ", ".join(parts)
-    came, left = (sum(kind in action for action in actions) for kind in ("add", "remove"))
+    added, removed = (sum(kind in action for action in actions) for kind in ("add", "remove"))
     shape = ["its columns, properties or features changed"] if reshapes(actions) else []
-    return ", ".join([*([f"{came} files came, {left} left"] if came or left or not shape else []), *shape])
+    return ", ".join([*([f"{added} files came, {removed} left"] if added or removed or not shape else []), *shape])
 
 
 def _count(value: Any) -> str:

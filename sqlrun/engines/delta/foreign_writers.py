@@ -1,8 +1,8 @@
-"""What becomes of another writer's commits: refused where lines or records are at stake, else taken back. Shell: files.
+"""Policy for other writers' commits: reject them where lines or records are at stake, else roll back. Shell: files.
 
-A model's table is made from others: it goes back to what was published, and so do books that decide nothing. A landing
-table holds lines that nobody reads again, and somebody may have meant to change it: a build refuses it, `sqlrun doctor
---repair` takes the change back. So does it with the ledger and the book of quarantined lines.
+A model's table is computed from others, so it returns to its published state, and so do system tables that no decision
+depends on. A landing table contains lines that can't be read again, and its change may be intended: a build rejects it,
+and `sqlrun doctor --repair` rolls the change back. The ledger and the quarantine log are treated the same way.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ DECIDE = ("ledger", "quarantine")
 
 
 def refusals(found: Iterable[Found]) -> list[str]:
-    """Return which tables a build can't go on with, and what to do."""
+    """Return messages about the tables that stop a build, each with advice."""
     return [refusal(each.subject, each.foreign) for each in found if each.foreign and is_refused(each.subject)]
 
 
 def is_refused(subject: Subject) -> bool:
-    """Return whether a build refuses another writer's commits of a table, instead of rolling them back."""
+    """Return whether a build rejects other writers' commits to a table, instead of rolling them back."""
     if subject.path.startswith("_sqlrun/"):
         return subject.name in DECIDE
     return subject.stays
 
 
 def refusal(subject: Subject, found: list[Foreign]) -> str:
-    """Return what another writer did to a table that a build doesn't touch then."""
-    said = f"SR740 {_changed(subject, found)}"
+    """Return the message about another writer's changes to a table that a build rejects."""
+    message = f"SR740 {_changed(subject, found)}"
     if not is_refused(subject):
         return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, takes that back"
     way = "`sqlrun doctor --repair` takes that back"
@@ -43,7 +43,7 @@ def refusal(subject: Subject, found: list[Foreign]) -> str:
             ". If it was meant, do it to the source's files, and land them again: "
             f"`sqlrun build --full-refresh --select {subject.name}+`"
         )
-    return f"{said}. Nothing was written. {way}"
+    return f"{message}. Nothing was written. {way}"
 
 
 def _changed(subject: Subject, found: list[Foreign]) -> str:
@@ -51,10 +51,10 @@ def _changed(subject: Subject, found: list[Foreign]) -> str:
 
 
 def take_back(warehouse: str, found: Found) -> str:
-    """Take another writer's commits back, and say so.
+    """Roll back another writer's commits; return a message.
 
-    Of a model's table all goes that was never published: the next tick makes it again.
-    Raises: EngineError where that can't be done.
+    A model's table loses all unpublished commits: the next tick computes them again.
+    Raises: EngineError if the rollback fails.
     """
     subject, path = found.subject, f"{warehouse}/{found.subject.path}"
     versions = [one.version for one in found.foreign]
@@ -71,7 +71,7 @@ def take_back(warehouse: str, found: Found) -> str:
 
 
 def adopted(found: Found) -> str:
-    """Return the text that readers see what another writer did; "" where they don't."""
+    """Return a warning if readers see another writer's changes; else ""."""
     seen = [one for one in found.foreign if one.version <= found.subject.shown]
     if not seen:
         return ""
@@ -83,9 +83,9 @@ def adopted(found: Found) -> str:
 
 
 def require_none(name: str, path: str, after: int, until: int, project: str) -> None:
-    """Make sure that all commits of a table between two versions, which a tick has just made, are sqlrun's.
+    """Check that all commits of a table between two versions, which a tick has made, are sqlrun's.
 
-    Raises: EngineError naming those that are not.
+    Raises: EngineError naming the other commits.
     """
     if found := between(path, after, until, project):
         raise EngineError(
@@ -96,13 +96,13 @@ def require_none(name: str, path: str, after: int, until: int, project: str) -> 
 
 
 def between(path: str, after: int, until: int, project: str) -> list[Foreign]:
-    """List the foreign commits of a table between two versions."""
+    """Return the foreign commits of a table between two versions."""
     commits = {version: delta_table.actions(path, version) for version in range(after + 1, until + 1)}
     return foreign_commits.among(commits, until, after, Whose(project))
 
 
 def heal(warehouse: str, found: Iterable[Found], warn: Callable[[str], None]) -> None:
-    """Take back what may be, and say so."""
+    """Roll back the commits that may be rolled back, and report them."""
     for each in found:
         if each.foreign and not is_refused(each.subject):
             warn(f"{take_back(warehouse, each)}.")

@@ -1,4 +1,4 @@
-"""How a Delta log names the files of a version: their entries as they were written. Shell: Delta files."""
+"""Log entries of a version's files, in their original form. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.storage.factory import storage_of
 
-# What an entry has (Delta protocol, "Add File and Remove File"); a checkpoint has more, for its own readers.
+# Fields of an entry (Delta protocol, "Add File and Remove File"); a checkpoint adds others for its own readers.
 ADD = {
     "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
     "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
@@ -16,9 +16,9 @@ ADD = {
 
 
 def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Find the entries of some files of a version, by their paths in the log; those that aren't found are left out.
+    """Return the entries of some files of a version, by their paths in the log, without files that aren't found.
 
-    Backwards from the version: the newest entry of a file is the one that counts (Delta protocol, "Action
+    The search runs backwards from the version, because a file's newest entry is in effect (Delta protocol, "Action
     Reconciliation").
     """
     left, found = set(wanted), dict[str, dict[str, Any]]()
@@ -37,9 +37,9 @@ def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[s
 
 
 def brought(actions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """List the entries of the files that a commit has brought; those that it only marks were there."""
-    gone = {action["remove"]["path"] for action in actions if "remove" in action}
-    return [action["add"] for action in actions if "add" in action and action["add"]["path"] not in gone]
+    """Return the entries of the files that a commit added, without those whose deletion vector it changed."""
+    removed = {action["remove"]["path"] for action in actions if "remove" in action}
+    return [action["add"] for action in actions if "add" in action and action["add"]["path"] not in removed]
 
 
 def _in_checkpoint(file: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
@@ -47,8 +47,8 @@ def _in_checkpoint(file: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
 
     table = delta_table.columns_of(file, ["add"])
     paths = pc.struct_field(table["add"], "path")
-    kept = table["add"].filter(pc.is_in(paths, value_set=_texts(wanted, paths.type)))
-    return {entry["path"]: plain(entry) for entry in kept.to_pylist()}
+    matches = table["add"].filter(pc.is_in(paths, value_set=_texts(wanted, paths.type)))
+    return {entry["path"]: plain(entry) for entry in matches.to_pylist()}
 
 
 def _texts(values: set[str], kind: Any) -> Any:
@@ -58,7 +58,7 @@ def _texts(values: set[str], kind: Any) -> Any:
 
 
 def plain(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry as JSON has it: maps as objects, nothing that is null, nothing that only checkpoints have."""
+    """Return an entry in its JSON form: maps as objects, without nulls and without fields of checkpoints."""
     vector = entry.get("deletionVector")
     found = {name: value for name, value in entry.items() if name in ADD and value is not None}
     found["partitionValues"] = dict(entry["partitionValues"] or ())

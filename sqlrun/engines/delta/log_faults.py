@@ -1,7 +1,7 @@
-"""What a loss of power leaves of logs: names, sizes and contents to what is wrong with them. Pure.
+"""Damage to Delta logs after a power failure, found by names, sizes and contents. Pure.
 
-Spark and Delta write without a sync, so the newest files may be there with no bytes, with some, or not at all,
-whatever was written after them. What was published was synced before, so only what is newer may be set aside.
+Spark and Delta write without syncing, so the newest files may be missing, empty or truncated, even if later files are
+complete. Publishing syncs, so only files newer than the published version may be moved aside.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any
 from sqlrun.runtime.text_lines import text_lines
 
 MAGIC = b"PAR1"
-# What a checksum of Hadoop's begins with.
+# Magic bytes of Hadoop's checksum files.
 VERSION = re.compile(r"\.?(\d{20})\.")
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
 CHECKSUM = re.compile(r"(\d{20})\.crc")
 UNFINISHED = re.compile(r".*\.tmp|\..*\.tmp\.crc|.*\.json#\d+")
-# Commits that add rows carry a transaction id; those that only move rows have none.
+# Commits that add rows carry a transaction id; commits that only move rows have none.
 WRITES = {"WRITE", "MERGE", "STREAMING UPDATE"}
 COUNTED = {"OPTIMIZE", "STREAMING UPDATE"}
 ADDED = ("num_added_files", "numFilesAdded", "numRestoredFile")
 REMOVED = ("num_removed_files", "numFilesRemoved", "numRemovedFile")
-# Commits of up to so many letters stay parsed: every tick begins with a look at the newest ones of each table.
+# Maximum length of commits that stay parsed: every tick begins by reading the newest commits of each table.
 SMALL = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. `aside`: nothing that was published needs the file, so it may be moved away."""
+    """One fault. `aside`: no published data needs the file, so it may be moved away."""
 
     table: str
     file: str
@@ -55,12 +55,12 @@ class Log:
 
     @property
     def head(self) -> int:
-        """Return the newest commit; -1 where there is none."""
+        """Return the newest commit's version; -1 if there is none."""
         return self.commits[-1] if self.commits else -1
 
 
 def listed(names: Collection[str]) -> Log:
-    """Sort the names in a `_delta_log`.
+    """Return the names in a `_delta_log`, sorted by kind.
 
     >>> listed(["00000000000000000001.json", "_last_checkpoint", "00000000000000000000.json"]).commits
     (0, 1)
@@ -74,12 +74,12 @@ def listed(names: Collection[str]) -> Log:
 
 
 def commit_name(version: int) -> str:
-    """Return the name of a version's commit."""
+    """Return the file name of a version's commit."""
     return f"{version:020d}.json"
 
 
 def gap(log: Log, whole: Collection[int]) -> int | None:
-    """Find the first version that is missing between the newest whole checkpoint (or the beginning) and the head."""
+    """Return the first missing version between the newest intact checkpoint (or version 0) and the head."""
     expected = max((v for v in whole if v <= log.head), default=-1) + 1
     for version in (v for v in log.commits if v >= expected):
         if version != expected:
@@ -89,13 +89,13 @@ def gap(log: Log, whole: Collection[int]) -> int | None:
 
 
 def since(log: Log, version: int) -> tuple[str, ...]:
-    """Return the names of all files of a version and of those after it, the newest first."""
+    """Return the names of all files of a version and of later ones, the newest first."""
     numbered = [(int(m[1]), name) for name in log.names if (m := VERSION.match(name)) and int(m[1]) >= version]
     return tuple(name for _, name in sorted(numbered, key=lambda item: (-item[0], item[1])))
 
 
 def orphans(log: Log) -> tuple[str, ...]:
-    """Name files that were never finished, and checksums whose file is gone: one of them shuts delta-rs out."""
+    """Return the names of unfinished files, and of checksums without a file: either makes delta-rs fail."""
     found = [name for name in log.names if UNFINISHED.fullmatch(name)]
     found += [name for name in log.names if (m := CHECKSUM.fullmatch(name)) and int(m[1]) > log.head]
     found += orphan_checksums(log.names)
@@ -103,12 +103,12 @@ def orphans(log: Log) -> tuple[str, ...]:
 
 
 def orphan_checksums(names: Collection[str]) -> list[str]:
-    """Return the names of Hadoop's checksums of files that are not there."""
+    """Return the names of Hadoop's checksums without a file."""
     return [name for name in names if name.startswith(".") and name.endswith(".crc") and name[1:-4] not in names]
 
 
 def actions_of(text: str) -> list[Any]:
-    """Read a commit's lines; they are for reading alone. Raises: ValueError where one is no JSON."""
+    """Return a commit's actions; callers must not change them. Raises: ValueError if a line isn't JSON."""
     return _kept(text) if len(text) <= SMALL else _parsed(text)
 
 
@@ -120,9 +120,9 @@ _kept = functools.lru_cache(256)(_parsed)
 
 
 def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], bool] = lambda _: True) -> str:
-    """Return what is wrong with a commit; nothing where it is whole. `transaction`: writes must have an id.
+    """Return the fault of a commit; empty if it is intact. `transaction`: writes must have an id.
 
-    `known` tells whether a commit is sqlrun's: what others write is no fault of a disk's for being otherwise.
+    `known` returns whether a commit is sqlrun's: another writer's commit isn't damaged because it looks different.
     """
     if not text.strip():
         return "is of zero length"
@@ -142,7 +142,7 @@ def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], b
         return "is cut off: it has no transaction id"
     if operation == "CREATE TABLE" and not all(any(kind in a for a in actions) for kind in ("protocol", "metaData")):
         return "is cut off: it makes a table without columns"
-    # What is overwritten, merged or deleted is counted otherwise, by each engine in its own way.
+    # Each engine counts overwritten, merged and deleted rows in its own way.
     mode = (info.get("operationParameters") or {}).get("mode")
     if operation in COUNTED or (operation == "WRITE" and mode == "Append"):
         return _missing(actions, metrics)
@@ -150,29 +150,29 @@ def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], b
 
 
 def _missing(actions: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> str:
-    """Return what a commit tells of and doesn't name."""
+    """Return the files that a commit's metrics count and its actions lack."""
     for kind, keys in (("add", ADDED), ("remove", REMOVED)):
-        told = next((int(metrics[key]) for key in keys if key in metrics), None)
-        if told is not None and told != sum(kind in action for action in actions):
-            return f"is cut off: it tells of {told} files to {kind} and names fewer"
+        expected = next((int(metrics[key]) for key in keys if key in metrics), None)
+        if expected is not None and expected != sum(kind in action for action in actions):
+            return f"is cut off: it tells of {expected} files to {kind} and names fewer"
     if "numOutputRows" not in metrics:
         return ""
-    # Spark's count of files has those without rows, which its commit leaves out.
+    # Spark's count of files includes empty ones, which its commit leaves out.
     stats = [json.loads(action["add"].get("stats") or "{}") for action in actions if "add" in action]
     rows = [found.get("numRecords") for found in stats]
-    told = int(metrics["numOutputRows"])
-    if None not in rows and sum(rows) != told:
-        return f"is cut off: it tells of {told} rows to add and names fewer"
+    expected = int(metrics["numOutputRows"])
+    if None not in rows and sum(rows) != expected:
+        return f"is cut off: it tells of {expected} rows to add and names fewer"
     return ""
 
 
 def transactions(text: str) -> dict[str, int]:
-    """Read the transaction ids of a commit that is whole."""
+    """Return the transaction ids of an intact commit."""
     return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions_of(text) if "txn" in a}
 
 
 def files_added(texts: Sequence[str]) -> dict[str, int]:
-    """Return the files, with their sizes, that commits have added and not removed again."""
+    """Return the files, with their sizes, that commits added and didn't remove again."""
     found: dict[str, int] = {}
     for text in texts:
         actions = actions_of(text)
@@ -185,10 +185,10 @@ def files_added(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def parquet_fault(size: int, told: int | None, ends: tuple[bytes, bytes]) -> str:
-    """Return what is wrong with a Parquet file, by its size, the log's size, and its first and last bytes."""
+def parquet_fault(size: int, expected: int | None, ends: tuple[bytes, bytes]) -> str:
+    """Return the fault of a Parquet file, by its size, the size in the log, and its first and last bytes."""
     if size == 0:
         return "is of zero length"
-    if told is not None and size != told:
-        return f"has {size:,} bytes, its log says {told:,}"
+    if expected is not None and size != expected:
+        return f"has {size:,} bytes, its log says {expected:,}"
     return "" if ends == (MAGIC, MAGIC) else "is not whole: it does not begin and end as Parquet"

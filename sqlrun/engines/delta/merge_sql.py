@@ -1,4 +1,4 @@
-"""What a MERGE asks of its rows, in SQL: whether two are the same, and what becomes of one. Pure."""
+"""SQL of a MERGE: equality of keys, and the operation for each row. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlrun.transpile.writer import identifier
 
 
 def same(statement: Merge, dialect: Dialect = "duckdb") -> list[str]:
-    """Compare the keys of the target `t` and of the delta `s`, one by one."""
+    """Return the comparisons of the keys of the target `t` and of the delta `s`."""
     return [_equal(key, key in statement.null_safe, dialect) for key in statement.key]
 
 
@@ -15,15 +15,15 @@ def _equal(key: str, null_safe: bool, dialect: Dialect) -> str:
     name = identifier(key, dialect)
     if not null_safe:
         return f"t.{name} = s.{name}"
-    # DataFusion binds IS NOT DISTINCT FROM looser than AND: without its parentheses two of them don't parse.
+    # In DataFusion, IS NOT DISTINCT FROM binds more loosely than AND: two of them don't parse without parentheses.
     return f"t.{name} <=> s.{name}" if dialect == "spark" else f"(t.{name} is not distinct from s.{name})"
 
 
 def operation(statement: Merge, unmatched: str) -> str:
-    """Write what becomes of a row of the delta: i(nsert), d(elete), u(pdate), or NULL for nothing.
+    """Return the expression for a delta row's operation: i(nsert), d(elete), u(pdate), or NULL for none.
 
-    `unmatched` is the condition that no row of the target has its key. A lazy CASE: an expression over `t` is not
-    evaluated for a row that has none.
+    `unmatched` is the condition that no row of the target has its key. CASE is lazy: an expression over `t` isn't
+    evaluated for a row without a match.
 
     >>> operation(Merge("", ("k",), (), (), (), delete_when="s.n = 0"), "t.k is null")
     "case when t.k is null then case when true then 'i' end when s.n = 0 then 'd' when true then 'u' end"

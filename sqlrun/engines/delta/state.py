@@ -1,6 +1,6 @@
-"""What a version of a Delta table consists of, put together from its log's own entries. Shell: Delta files.
+"""State of a Delta table's version, built from the entries of its log. Shell: Delta files.
 
-delta-rs opens no table with features that it doesn't know; this needs none: another writer may have added one.
+delta-rs opens no table with features that it doesn't know, and another writer may have added one; this code opens it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class State:
     protocol: Entry | None = None
 
     def follow(self, actions: Iterable[Entry]) -> bool:
-        """Take in a commit; tell whether all files that it takes out were there."""
+        """Apply a commit; return whether all files that it removes were present."""
         found, fits = list(actions), True
-        for gone in (a["remove"] for a in found if "remove" in a):
-            there = self.files.get(gone["path"])
-            fits = fits and there is not None and vector_of(there) == vector_of(gone)
-            self.files.pop(gone["path"], None)
+        for removal in (a["remove"] for a in found if "remove" in a):
+            file = self.files.get(removal["path"])
+            fits = fits and file is not None and vector_of(file) == vector_of(removal)
+            self.files.pop(removal["path"], None)
         for action in found:
             if "add" in action:
                 self.files[action["add"]["path"]] = action["add"]
@@ -41,20 +41,20 @@ class State:
 
 
 def vector_of(entry: Entry) -> str:
-    """Return which deletion vector a file has, "" for none (Delta protocol, "Deletion Vectors": its unique id)."""
-    held = entry.get("deletionVector")
-    return "" if not held else f"{held['storageType']}{held['pathOrInlineDv']}@{held.get('offset')}"
+    """Return the unique id of a file's deletion vector, "" if it has none (Delta protocol, "Deletion Vectors")."""
+    vector = entry.get("deletionVector")
+    return "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
 
 
 def at(path: str, version: int) -> State:
-    """Put a version together: the newest whole checkpoint at or below it, and the commits after that.
+    """Return the state at a version, from the newest intact checkpoint up to it and the later commits.
 
-    Raises: EngineError where an entry that it takes is gone.
+    Raises: EngineError if a needed entry is gone.
     """
     storage, newest = storage_of(path), range(version, -1, -1)
-    there = [n for n in newest if storage.is_there(delta_table.checkpoint_path(path, n))]
-    state = State() if not there else _of_checkpoint(delta_table.checkpoint_path(path, there[0]))
-    for number in range(there[0] + 1 if there else 0, version + 1):
+    existing = [n for n in newest if storage.is_there(delta_table.checkpoint_path(path, n))]
+    state = State() if not existing else _of_checkpoint(delta_table.checkpoint_path(path, existing[0]))
+    for number in range(existing[0] + 1 if existing else 0, version + 1):
         state.follow(delta_table.actions(path, number))
     return state
 
@@ -63,21 +63,23 @@ def _of_checkpoint(file: str) -> State:
     import pyarrow.compute as pc
 
     try:
-        held = delta_table.columns_of(file, ["add", "metaData", "protocol"])
+        columns = delta_table.columns_of(file, ["add", "metaData", "protocol"])
     except (OSError, ValueError) as error:
         raise EngineError(f"{file} can't be read: {error}") from error
-    adds = held["add"].filter(pc.is_valid(pc.struct_field(held["add"], "path"))).to_pylist()
-    metadata = [each for each in held["metaData"].to_pylist() if each and each.get("schemaString")]
-    protocol = [each for each in held["protocol"].to_pylist() if each and each.get("minReaderVersion")]
+    adds = columns["add"].filter(pc.is_valid(pc.struct_field(columns["add"], "path"))).to_pylist()
+    metadata = [each for each in columns["metaData"].to_pylist() if each and each.get("schemaString")]
+    protocol = [each for each in columns["protocol"].to_pylist() if each and each.get("minReaderVersion")]
     files: dict[str, Entry] = {entry["path"]: log_entries.plain(entry) for entry in adds}
-    return State(files, _metadata(metadata[-1]) if metadata else None, _given(protocol[-1]) if protocol else None)
+    return State(
+        files, _metadata(metadata[-1]) if metadata else None, _without_nulls(protocol[-1]) if protocol else None
+    )
 
 
 def _metadata(entry: dict[str, Any]) -> Entry:
     options = dict(entry["format"]["options"] or ())
-    told = {"format": {"provider": entry["format"]["provider"], "options": options}}
-    return {**_given(entry), **told, "configuration": dict(entry["configuration"] or ())}
+    format_ = {"format": {"provider": entry["format"]["provider"], "options": options}}
+    return {**_without_nulls(entry), **format_, "configuration": dict(entry["configuration"] or ())}
 
 
-def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value is not None}

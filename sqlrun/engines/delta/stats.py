@@ -1,4 +1,4 @@
-"""What Delta's log says of a file that DuckDB has written: statistics, partition values, folders. Pure."""
+"""Log metadata of a file that DuckDB has written: statistics, partition values, folders. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from urllib.parse import quote
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.errors import EngineError
 
-# Delta's writers gather statistics of so many columns.
+# Number of leading columns for which Delta's writers gather statistics.
 MOST_COLUMNS = 32
-# Longer texts bound a column by their beginning, or not at all.
+# Maximum length of texts in statistics: a longer one bounds its column by a prefix, or not at all.
 LONGEST = 64
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 INTEGER = re.compile(r"-?\d+")
@@ -27,9 +27,9 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def stats(rows: int, found: Mapping[str, Mapping[str, str]], columns: Sequence[StoredColumn]) -> str:
-    """Write a file's statistics as Delta's JSON, from those that DuckDB returns by column.
+    """Return a file's statistics as Delta's JSON, from DuckDB's statistics by column.
 
-    What can't be said exactly is left out, which is always right: a reader then opens the file.
+    Bounds that aren't known exactly are left out, which is always correct: a reader then opens the file.
 
     >>> found = {"min": "1", "max": "3", "min_is_exact": "true", "max_is_exact": "true", "null_count": "0"}
     >>> stats(2, {'"a"': found}, [StoredColumn("a", "int")])
@@ -53,24 +53,24 @@ def stats(rows: int, found: Mapping[str, Mapping[str, str]], columns: Sequence[S
 
 
 def loosened(stats: str) -> str:
-    """Return statistics marked as wide: some of their rows are deleted, the bounds hold but aren't tight.
+    """Return statistics marked as wide: some rows are deleted, so the bounds hold but aren't tight.
 
     >>> loosened('{"numRecords":2,"minValues":{"a":1.10}}')
     '{"numRecords":2,"minValues":{"a":1.10},"tightBounds":false}'
     """
-    # As text: numbers of many digits stay what they are.
+    # As text, because parsing would round long numbers.
     if TIGHT.search(stats):
         return TIGHT.sub(r"\1false", stats)
     return f'{stats.rstrip().removesuffix("}")},"tightBounds":false}}'
 
 
 def quoted(name: str) -> str:
-    """Write a column's name as DuckDB's statistics have it."""
+    """Return a column's name as DuckDB's statistics quote it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def bounds(kind: str, known: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Write the least and the greatest value as JSON; None where either can't be told or is not used."""
+    """Return the minimum and the maximum as JSON; None where unknown or unusable."""
     low, high = known.get("min"), known.get("max")
     # Spark orders NaN above all other numbers; Parquet's statistics leave it out.
     if low is None or high is None or known.get("has_nan", "false") == "true":
@@ -92,7 +92,7 @@ def bounds(kind: str, known: Mapping[str, str]) -> tuple[str | None, str | None]
 
 
 def _time(text: str, zone: str, *, up: bool) -> str | None:
-    """Write a time to the millisecond, as Delta has it; one that bounds from above is never cut."""
+    """Return a time in Delta's form, to the millisecond; None for an upper bound that this would truncate."""
     found = TIME.fullmatch(text)
     if found is None:
         return None
@@ -106,9 +106,9 @@ def _time(text: str, zone: str, *, up: bool) -> str | None:
 
 
 def partition_text(value: Any) -> str | None:
-    """Write a partition's value as Delta has it (Delta protocol, "Partition Value Serialization").
+    """Return a partition value in Delta's form (Delta protocol, "Partition Value Serialization").
 
-    Raises: ValueError for a value that is written otherwise by others: an empty text, which they read as NULL.
+    Raises: ValueError for the empty text, which other readers read as NULL.
     """
     match value:
         case None:
@@ -129,7 +129,7 @@ def partition_text(value: Any) -> str | None:
 
 
 def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -> None:
-    """Refuse days that Delta's log can't name, before a file of their partition is written (SR736)."""
+    """Reject days that Delta's log can't name, before a file of their partition is written (SR736)."""
     kinds = {column.name: column.type for column in table.columns}
     for partition in partitions:
         for name, text in zip(table.partition_by, partition, strict=True):
@@ -138,12 +138,12 @@ def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -
 
 
 def no_day(table: str, column: str, text: str) -> EngineError:
-    """Return the error that a table can't have a partition of a day."""
+    """Return the error that a table can't have a partition for a day."""
     return EngineError(f"SR736 {told_of_day(table, column)}: {text}", model=table)
 
 
 def told_of_day(table: str, column: str) -> str:
-    """Return which days can be a partition's.
+    """Return the text that explains which days a partition can have.
 
     >>> print(told_of_day("by_day", "day"))
     by_day is partitioned by `day`, which has to lie in years 1 to 9999. Leave such rows out, or bound it by least() \
@@ -156,7 +156,7 @@ and greatest(); nothing was written. There is
 
 
 def is_spelled_alike(kind: str, text: str | None) -> bool:
-    """Return whether everyone names a partition's value in one way: a whole number, or a day.
+    """Return whether all writers spell a partition's value in the same way: a whole number, or a day.
 
     >>> [is_spelled_alike("date", text) for text in ("2026-01-02", "0044-03-15 (BC)", None)]
     [True, False, False]
@@ -166,9 +166,9 @@ def is_spelled_alike(kind: str, text: str | None) -> bool:
 
 
 def folder(values: Mapping[str, str | None]) -> str:
-    """Return the name of the folder of a partition below its table's; "" where the table has none.
+    """Return the folder of a partition below its table's folder; "" for a table without partitions.
 
-    Letters beyond ASCII stay: Spark reads an escape as a letter, not as a byte of UTF-8.
+    Letters beyond ASCII stay: Spark decodes an escape as a letter, not as a byte of UTF-8.
 
     >>> folder({"day": "2026-01-02", "city": "Bad Ölm", "at": None})
     'day=2026-01-02/city=Bad%20Ölm/at=__HIVE_DEFAULT_PARTITION__'

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 
-# A ledger, a restore and a verify read old versions for as long as this.
+# The ledger, restores and `verify` read versions up to this age.
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.logRetentionDuration": "interval 60 days",
@@ -35,18 +35,18 @@ PROPERTIES = {
     # Opening a table reads the commits since its last checkpoint: 23 ms after 100 small ones, 3 ms after 10.
     "delta.checkpointInterval": "10",
 }
-# Tables of models have these besides: a MERGE marks what it replaces, instead of writing whole files anew.
+# Additional properties of models' tables: a MERGE marks replaced rows instead of rewriting files.
 VECTORS = {"delta.enableDeletionVectors": "true"}
 COMMIT = re.compile(r"(\d{20})\.json")
-# So many versions of tables stay open for the next one who asks, and so many commits of up to so many bytes stay read.
+# Maximum number of table versions that stay open, and of parsed commits with their maximum size in bytes.
 OPEN = 64
 SMALL = 200_000
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable:
-    """Open a table at a version, the newest by default.
+    """Return a table at a version, the newest by default.
 
-    One at a version is for reading alone: others may be given the same one, in other threads too.
+    A table opened at a version is read-only: callers share the object, in other threads too.
     Raises: EngineError if there is no such table or version, or its log can't be read.
     """
     entry = None if version is None else entry_of(path, version)
@@ -56,19 +56,19 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
 
 
 def keep_open(path: str, table: DeltaTable) -> None:
-    """Keep a table open for those who read that version; nobody writes to it from now on."""
+    """Cache an open table for readers of its version; its writer must not use it afterwards."""
     if (entry := entry_of(path, table.version())) is not None:
         _kept.put(entry, table)
 
 
-# A version of a table: its path, the version, and which file of the log it is.
+# A version of a table: its path, the version, and the stamp of its log file.
 Entry = tuple[str, int, Stamp]
 _kept: Recent[Entry, DeltaTable] = Recent(OPEN)
 _read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
 
 
 def entry_of(path: str, version: int) -> Entry | None:
-    """Return a version by its entry in the log: one that was set aside and written anew is another."""
+    """Return a version by its entry in the log: an entry that was moved aside and rewritten is another one."""
     try:
         found = storage_of(path).stamp(entry_path(path, version))
     except OSError:
@@ -82,12 +82,12 @@ def entry_path(path: str, version: int) -> str:
 
 
 def checkpoint_path(path: str, version: int) -> str:
-    """Return the path of a version's checkpoint, where that is one file."""
+    """Return the path of a version's checkpoint, if it is one file."""
     return f"{path}/_delta_log/{version:020d}.checkpoint.parquet"
 
 
 def columns_of(checkpoint: str, columns: list[str]) -> pa.Table:
-    """Return some columns of a checkpoint. Raises: OSError, ValueError where it can't be read."""
+    """Return some columns of a checkpoint. Raises: OSError, ValueError if it can't be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -96,16 +96,16 @@ def columns_of(checkpoint: str, columns: list[str]) -> pa.Table:
 
 
 def follow(path: str, table: DeltaTable) -> None:
-    """Bring an open table to its newest version; where the log has no next entry, that is the one that it has.
+    """Update an open table to its newest version; do nothing if the log has no next entry.
 
-    delta-rs reads the log in threads of its own, which wait their turn where all processors are busy.
+    delta-rs reads the log in its own threads, which may wait for a busy processor.
     """
     if entry_of(path, table.version() + 1) is not None:
         table.update_incremental()
 
 
 def newest(path: str, table: DeltaTable) -> int:
-    """Return a table's newest version by its log, from the one on that an open table has."""
+    """Return a table's newest version by its log, starting at the version of an open table."""
     version = table.version()
     while entry_of(path, version + 1) is not None:
         version += 1
@@ -113,18 +113,18 @@ def newest(path: str, table: DeltaTable) -> int:
 
 
 def version_of(entry: Entry) -> int:
-    """Return the version that an entry is of."""
+    """Return the version of an entry."""
     return entry[1]
 
 
 def entry_of_head(path: str) -> Entry | None:
-    """Return the newest version of a table by its entry in the log; None where there is no table."""
+    """Return the log entry of a table's newest version; None if there is no table."""
     newest = head(path)
     return None if newest is None else entry_of(path, newest)
 
 
 def opened(path: str, version: int | None) -> DeltaTable:
-    """Open a table for the one who asks, and nobody else; otherwise as `open_table` does."""
+    """Open a table that the caller doesn't share with others; otherwise like `open_table`."""
     from deltalake import DeltaTable
 
     try:
@@ -134,13 +134,13 @@ def opened(path: str, version: int | None) -> DeltaTable:
 
 
 def head(path: str) -> int | None:
-    """Return the newest version of a table; None where there is no table. The log's names say it, none is opened."""
+    """Return the newest version of a table by the names in its log; None if there is no table."""
     names = storage_of(path).names(f"{path}/_delta_log")
     return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=None)
 
 
 def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None:
-    """Make the empty table as version 0; nothing if it is there."""
+    """Create the empty table as version 0; do nothing if it exists."""
     from deltalake import DeltaTable, Schema
 
     if head(table.path) is not None:
@@ -159,7 +159,7 @@ def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn an error of delta-rs or of the disk into one line that says what could not be done."""
+    """Turn an error of delta-rs or of the disk into one line that names the failed operation."""
     from deltalake.exceptions import DeltaError
 
     try:
@@ -169,7 +169,7 @@ def explained(what: str) -> Iterator[None]:
 
 
 def struct_of(columns: Iterable[StoredColumn]) -> dict[str, object]:
-    """Describe columns as Delta's schema JSON (Delta protocol, "Schema Serialization Format")."""
+    """Return columns as Delta's schema JSON (Delta protocol, "Schema Serialization Format")."""
     fields = [
         {"name": c.name, "type": _delta_type(types.parse(c.type)), "nullable": True, "metadata": {}} for c in columns
     ]
@@ -199,7 +199,7 @@ def _delta_type(kind: exp.DataType | None) -> object:
 
 
 def commit(app_id: str, tick: int, metadata: Mapping[str, str]) -> CommitProperties:
-    """Carry the transaction id and the metadata in a commit; a commit that comes between is a conflict."""
+    """Return commit properties with the transaction id and the metadata; a concurrent commit is a conflict."""
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(
@@ -210,14 +210,14 @@ def commit(app_id: str, tick: int, metadata: Mapping[str, str]) -> CommitPropert
 
 
 def hooks() -> PostCommitHookProperties:
-    """Keep the log: what is cleaned up is decided by maintenance, not by a commit."""
+    """Return hooks that don't clean up the log: maintenance does, not a commit."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 def ours(how: str) -> CommitProperties:
-    """Return the properties that mark a commit without a tick's number as sqlrun's, and what it is for."""
+    """Return properties that mark a commit without a tick's number as sqlrun's, with its purpose."""
     from deltalake import CommitProperties
 
     return CommitProperties(custom_metadata={foreign_commits.BY: how})
@@ -233,7 +233,7 @@ def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitPro
 
 
 def restore(path: str, version: int, head: int | None = None) -> None:
-    """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+    """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
     from deltalake import CommitProperties
 
     table = open_table(path)
@@ -244,13 +244,13 @@ def restore(path: str, version: int, head: int | None = None) -> None:
 
 
 def require_head(path: str, head: int | None, table: DeltaTable | None = None) -> None:
-    """Make sure that a table is at a version still, where one is given."""
+    """Check that a table is still at the version `head`, if one is given."""
     if head is not None and (found := (table or open_table(path)).version()) != head:
         raise EngineError(f"{path} is at version {found}, this tick found it at {head}: another writer was here")
 
 
 def actions(path: str, version: int) -> list[dict[str, Any]]:
-    """Read one commit's actions from the log; they are for reading alone, as others may be given the same ones."""
+    """Return one commit's actions from the log; callers share them and must not change them."""
     entry = entry_of(path, version)
     if entry is None or entry[-1].size > SMALL:
         return _actions(path, version)
@@ -265,16 +265,16 @@ def _actions(path: str, version: int) -> list[dict[str, Any]]:
     except ValueError as error:
         raise EngineError(f"commit {version} of {path} is cut off; `sqlrun doctor` tells what to do") from error
     if not found:
-        # Read as a commit that did nothing, its rows would vanish without a word.
+        # Read as an empty commit, its rows would disappear silently.
         raise EngineError(f"commit {version} of {path} is of zero length; `sqlrun doctor` tells what to do")
     return found
 
 
 def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
-    """List the files that make up a commit's change (Delta protocol, "Change Data Files"): feed, added, removed.
+    """Return a commit's change as files (Delta protocol, "Change Data Files"): feed, added, removed.
 
-    A commit's change files, where it has any, are its whole change; else its added files came and its removed ones
-    left.
+    If a commit has change files, these are its complete change; else its added files contain the inserted rows and its
+    removed files the deleted ones.
     """
     done = actions(path, version)
     feed = [action["cdc"] for action in done if "cdc" in action]
@@ -286,30 +286,30 @@ def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """List a table's files: path, size, number of rows that count and partition values (`partition.x`).
+    """Return a table's files: path, size, number of live rows and partition values (`partition.x`).
 
-    With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics. They are for reading
-    alone, as others may be given the same ones.
+    Includes the bounds of `columns` (`min.x`, `max.x`) if there are statistics. Callers share the rows and must not
+    change them.
     """
-    asked = frozenset(columns)
-    return list(table_facts.once(table, ("files", asked), lambda: _files(table, asked)))
+    wanted = frozenset(columns)
+    return list(table_facts.once(table, ("files", wanted), lambda: _files(table, wanted)))
 
 
 def entries(table: DeltaTable) -> Any:
-    """Return the log's entries of an open table's files, as delta-rs flattens them into an Arrow table."""
+    """Return the log's entries of an open table's files, flattened by delta-rs into an Arrow table."""
     return table_facts.once(table, "adds", lambda: table.get_add_actions(flatten=True))
 
 
 def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
-    held = entries(table)
-    # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
-    asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
-    names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
-    found = arrow_rows.plain(held.select(names))
-    if gone := deletion_vectors.deleted(table):
+    table_entries = entries(table)
+    # Converting the statistics of all columns to Python values takes 30 times as long as converting the needed ones.
+    wanted = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
+    names = [name for name in table_entries.column_names if name in wanted or name.startswith("partition.")]
+    found = arrow_rows.plain(table_entries.select(names))
+    if deleted := deletion_vectors.deleted(table):
         root = local_path(table)
         for file in found:
-            dead = gone.get(f"{root}/{unquote(file['path'])}")
+            dead = deleted.get(f"{root}/{unquote(file['path'])}")
             if dead is not None and file.get("num_records") is not None:
                 file["num_records"] -= len(dead)
     return found
@@ -320,39 +320,39 @@ def local_path(table: DeltaTable) -> str:
     return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
 
 
-# Commits after which a table has the same rows as before.
+# Operations that leave a table's rows unchanged.
 UPKEEP = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
 
 
 def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
-    """List the commits that lead from one version to a later one: those that a RESTORE undid are left out, with it.
+    """Return the commits that lead from one version to a later one, without a RESTORE and the commits that it undid.
 
-    Commits of another writer that were taken back are left out, with the commit that did so.
+    Commits of another writer that were rolled back are left out too, with the rollback.
 
-    Raises: EngineError if `until` was not made from `after`: the table was restored to before it.
+    Raises: EngineError if `until` doesn't derive from `after`: the table was restored to an earlier version.
     """
-    kept: list[int] = []
-    version, gone = until, set[int]()
-    # Backwards: a RESTORE goes on from its own version, whatever other restores undid in between.
+    effective: list[int] = []
+    version, undone = until, set[int]()
+    # Backwards: a RESTORE continues from its own version, whatever other restores undid in between.
     while version > after:
         done = actions(path, version)
         back, to = foreign_commits.undone(done), foreign_commits.restored(done)
-        gone |= back
-        if to is not None and version not in gone:
+        undone |= back
+        if to is not None and version not in undone:
             version = to
             continue
-        if not back and version not in gone and foreign_commits.info_of(done).get("operation") not in UPKEEP:
-            kept.append(version)
+        if not back and version not in undone and foreign_commits.info_of(done).get("operation") not in UPKEEP:
+            effective.append(version)
         version -= 1
-    if early := [each for each in gone if each <= after]:
+    if early := [each for each in undone if each <= after]:
         raise EngineError(f"{path}: version {min(early)}, which a tick has read, was taken back since")
     if version < after:
         raise EngineError(f"{path} was restored to version {version}, before version {after} that a tick has read")
-    return tuple(reversed(kept))
+    return tuple(reversed(effective))
 
 
 def landings(path: str, commits: Iterable[int]) -> tuple[int, ...]:
-    """Leave out the commits of a landing table that brought no new lines: a replay is the only one that merges."""
+    """Return those of a landing table's commits that landed new lines: all but replays, the only ones that merge."""
 
     def operation(version: int) -> object:
         return next((a["commitInfo"].get("operation") for a in actions(path, version) if "commitInfo" in a), None)
@@ -360,13 +360,13 @@ def landings(path: str, commits: Iterable[int]) -> tuple[int, ...]:
     return tuple(version for version in commits if operation(version) != "MERGE")
 
 
-# How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
+# Metrics of a commit for inserted, updated and deleted rows, in Spark's and delta-rs' spelling.
 MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 CAME = ("numOutputRows", "num_added_rows")
 
 
 def rows_changed(path: str, commits: Iterable[int]) -> int:
-    """Count the rows that commits inserted, updated or deleted, by their metrics or their files' statistics."""
+    """Return the number of rows that commits inserted, updated or deleted, by their metrics or files' statistics."""
     count = 0
     for version in commits:
         done = actions(path, version)
@@ -375,11 +375,11 @@ def rows_changed(path: str, commits: Iterable[int]) -> int:
         if any(value is not None for value in merged):
             count += sum(int(value or 0) for value in merged)
             continue
-        came = next((int(metrics[name]) for name in CAME if name in metrics), None)
-        if came is None:
+        inserted = next((int(metrics[name]) for name in CAME if name in metrics), None)
+        if inserted is None:
             added = (a["add"] for a in done if "add" in a and a["add"].get("dataChange"))
-            came = sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in added)
-        count += came
+            inserted = sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in added)
+        count += inserted
     return count
 
 
@@ -388,18 +388,18 @@ def _snake(name: str) -> str:
 
 
 def rows_at(path: str, version: int) -> int:
-    """Count a table's rows by its files' statistics and deletion vectors."""
+    """Return a table's number of rows, by its files' statistics and deletion vectors."""
     return sum(int(file.get("num_records") or 0) for file in files_at(open_table(path, version)))
 
 
 def columns_at(path: str, version: int) -> tuple[StoredColumn, ...]:
-    """List a table's columns in Spark SQL's words."""
+    """Return a table's columns with their Spark SQL types."""
     schema = json.loads(open_table(path, version).schema().to_json())
     return tuple(StoredColumn(field["name"], _spark_type(field["type"])) for field in schema["fields"])
 
 
 def _spark_type(kind: Any) -> str:
-    """Write a type of Delta's schema JSON as Spark SQL (Delta protocol, "Schema Serialization Format")."""
+    """Return a type of Delta's schema JSON as Spark SQL (Delta protocol, "Schema Serialization Format")."""
     if isinstance(kind, str):
         return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, kind)
     match kind["type"]:
@@ -413,9 +413,9 @@ def _spark_type(kind: Any) -> str:
 
 
 def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) -> list[pa.Table]:
-    """Read the change feed of the listed commits, with `_change_type`; runs of commits are read together.
+    """Return the change feed of the listed commits, with `_change_type`; consecutive commits are read together.
 
-    `columns` None: all of them.
+    `columns` None: all columns.
     """
     import pyarrow as pa
 
@@ -429,7 +429,7 @@ def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) 
 
 
 def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Part versions into runs without a gap: (first, last).
+    """Split versions into runs without a gap: (first, last).
 
     >>> runs((3, 4, 7))
     [(3, 4), (7, 7)]
@@ -444,10 +444,10 @@ def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def compact(path: str, head: int | None = None) -> tuple[int, int]:
-    """Put a table's small files together; its rows stay. Give how many files there were, and how many they became.
+    """Compact a table's small files; return the number of files before and after.
 
-    With `head`, only where that is the newest version; a commit that comes while it is at work delta-rs doesn't mind.
-    Raises: EngineError where there was another writer.
+    With `head`, only if it is the newest version; delta-rs tolerates a commit that comes in the meantime.
+    Raises: EngineError if another writer interfered.
     """
     table = open_table(path)
     require_head(path, head, table)
@@ -456,7 +456,7 @@ def compact(path: str, head: int | None = None) -> tuple[int, int]:
 
 
 def committed_at(path: str, version: int) -> datetime | None:
-    """Return when a version was committed, as the commit itself says; None where its log entry is gone."""
+    """Return the time of a version's commit, as the commit has it; None if its log entry is gone."""
     try:
         info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
     except EngineError:
@@ -466,7 +466,7 @@ def committed_at(path: str, version: int) -> datetime | None:
 
 
 def delete_rows(path: str, predicate: str) -> None:
-    """Delete the rows of a condition; no commit where there is none."""
+    """Delete the rows that match a condition; without such rows there is no commit."""
     import pyarrow as pa
 
     table = open_table(path)
@@ -475,8 +475,8 @@ def delete_rows(path: str, predicate: str) -> None:
 
 
 def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
-    """Set columns of the rows of a condition to SQL expressions; no commit where there is none."""
-    told = ours("book")
+    """Set columns of the rows that match a condition to SQL expressions; without such rows there is no commit."""
+    properties = ours("book")
     open_table(path).update(
-        dict(values), predicate=predicate, commit_properties=told, post_commithook_properties=hooks()
+        dict(values), predicate=predicate, commit_properties=properties, post_commithook_properties=hooks()
     )

@@ -1,7 +1,7 @@
-"""A table's log and data files, examined: which of them are not whole, and may they go? Shell: files.
+"""Check of a table's log and data files: which are damaged, and which may be moved aside. Shell: files.
 
-Versions up to `kept` were published, so they were synced; what is newer may be torn in any file, in any order. A build
-looks at what is newer and at the newest one that was published; `deep` looks at all.
+Versions up to `kept` were published, so they were synced; any newer file may be damaged, in any order. A build checks
+the newer versions and the latest published one; `deep` checks all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Stamp
 
 NEWEST = 20
-# The first and last bytes of so many files that were looked at last.
+# First and last bytes of the files checked most recently.
 _ends: Recent[tuple[str, Stamp], tuple[bytes, bytes]] = Recent(1024)
 
 
@@ -33,9 +33,9 @@ _ends: Recent[tuple[str, Stamp], tuple[bytes, bytes]] = Recent(1024)
 class Subject:
     """A table to examine. `path` is relative to the warehouse.
 
-    `shown` is the version that readers see, `kept` the newest one that they ever saw; -1: none.
-    `stays`: rows newer than that stay, so their files count too. `transaction`: its writes carry an id. `project`: the
-    one whose table it is.
+    `shown`: the version that readers see; `kept`: the newest version that was ever published; -1: none.
+    `stays`: newer rows stay, so their files are checked too. `transaction`: its writes carry an id. `project`: the
+    owner of the table.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Subject:
 
 @dataclass(slots=True)
 class Found:
-    """What was found. `first`: the first version that is not whole; it and all after it may go (None: all are whole).
+    """Results of a check. `first`: the first damaged version; it and all later ones may go (None: all are intact).
 
-    `moves` are files to set aside, relative to the warehouse, in that order. `foreign` are commits of another writer
-    that change what the table says and were not taken back; of those that readers see `deep` alone tells. `stale` are
-    checksums of Hadoop's of a file that delta-rs, which knows none, has written again since: nothing is wrong.
+    `moves`: files to move aside, relative to the warehouse, in this order. `foreign`: commits of another writer that
+    change the table's contents and weren't rolled back; only `deep` reports the published ones. `stale`: Hadoop
+    checksums of files that delta-rs, which doesn't write checksums, has rewritten since; not a fault.
     """
 
     log: Log
@@ -73,7 +73,7 @@ class Found:
 
     @property
     def refused(self) -> list[Finding]:
-        """List what can't be set aside."""
+        """Return the faults that can't be repaired by moving files aside."""
         return [finding for finding in self.findings if not finding.aside]
 
 
@@ -87,9 +87,9 @@ class Table:
         self.found = Found(log_faults.listed(self.storage.names(self.log)), subject)
 
     def examine(self) -> Found:
-        """Look at commits, checkpoints, checksums and data files."""
+        """Check commits, checkpoints, checksums and data files."""
         found, log, kept = self.found, self.found.log, self.subject.kept
-        torn = self._torn_checkpoints()
+        torn = self._damaged_checkpoints()
         missing = log_faults.gap(log, [version for version in log.checkpoints if version not in torn])
         if log.head < kept:
             self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
@@ -97,7 +97,7 @@ class Table:
             self._damaged(missing, commit_name(missing), "is missing")
         for version in self._versions():
             self._commit(version)
-        self._look_for_others()
+        self._find_foreign_commits()
         self._data()
         if found.first is not None:
             self._move_since(found.first)
@@ -109,7 +109,7 @@ class Table:
         return found
 
     def _versions(self) -> list[int]:
-        """Choose the commits to read: all that are newer than what was published, and the newest that was."""
+        """Return the commits to read: all unpublished ones, and the latest published one."""
         commits, shown = self.found.log.commits, self.subject.shown
         if self.deep:
             return list(commits)
@@ -119,8 +119,8 @@ class Table:
     def _commit(self, version: int) -> None:
         data = self.storage.read(f"{self.log}/{commit_name(version)}")
         text = data.decode("utf-8", "replace")
-        fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._whose.wrote)
-        if not fault and version > self.subject.kept and not self._fits(commit_name(version), data):
+        fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._owners.wrote)
+        if not fault and version > self.subject.kept and not self._matches_checksum(commit_name(version), data):
             fault = "is not what its checksum says"
         if fault:
             self._damaged(version, commit_name(version), fault)
@@ -128,8 +128,8 @@ class Table:
             self.found.texts[version] = text
 
     @cached_property
-    def _whose(self) -> Whose:
-        """Return whose commits are the table's own, as it and its checkpoint remember their stream."""
+    def _owners(self) -> Whose:
+        """Return the owners of the table's commits; the table and its checkpoint record their stream."""
         place = f"{self.warehouse}/_sqlrun/checkpoints/{self.subject.path}/metadata"
         found = set[str]()
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -138,19 +138,19 @@ class Table:
             found.add(self.storage.text(f"{self.path}/_sqlrun_checkpoint").strip())
         return Whose(self.subject.project, frozenset(found) or None)
 
-    def _look_for_others(self) -> None:
-        """Find the commits of other writers among those that are whole."""
+    def _find_foreign_commits(self) -> None:
+        """Find the commits of other writers among the intact ones."""
         texts, since, first = self.found.texts, -1 if self.deep else self.subject.shown, self.found.first
         commits = {v: log_faults.actions_of(text) for v, text in texts.items() if first is None or v < first}
         if self.subject.stays and self.subject.path.startswith("_sqlrun/"):
-            # Older books don't say whose their rows are: from the first that does on, all do.
+            # Older system tables have no marks; from the first marked commit on, all of sqlrun's commits have one.
             marked = [version for version, actions in commits.items() if foreign.is_marked(actions)]
             since = min(marked, default=self.found.log.head)
         restores = -1 if self.subject.stays else self.subject.seen
-        self.found.foreign = foreign.among(commits, max(commits, default=-1), since, self._whose, restores)
+        self.found.foreign = foreign.among(commits, max(commits, default=-1), since, self._owners, restores)
 
     def _data(self) -> None:
-        """Look at the files that whole commits have added: of what was published, and of newer rows that stay."""
+        """Check the files that intact commits added: of published versions, and of newer rows that stay."""
         later: set[str] = set()
         for version in sorted(self.found.texts, reverse=True):
             text = self.found.texts[version]
@@ -178,8 +178,8 @@ class Table:
     def _data_fault(self, path: str, size: int) -> str:
         return "" if "://" in path else parquet_fault(f"{self.path}/{unquote(path)}", size)
 
-    def _torn_checkpoints(self) -> dict[int, tuple[str, ...]]:
-        """Find checkpoints that are not whole, with their files; old ones are looked at by `deep` alone."""
+    def _damaged_checkpoints(self) -> dict[int, tuple[str, ...]]:
+        """Return damaged checkpoints with their files; only `deep` checks old ones."""
         log = self.found.log
         newest = max(log.checkpoints, default=-1)
         torn = {}
@@ -191,7 +191,7 @@ class Table:
         return torn
 
     def _bad_checksum(self, name: str) -> bool:
-        """Return whether a version's checksum, newer than what was published, can't be read."""
+        """Return whether the checksum of an unpublished version is unreadable."""
         match = log_faults.CHECKSUM.fullmatch(name)
         if not match or int(match[1]) <= self.subject.kept:
             return False
@@ -201,7 +201,7 @@ class Table:
             return True
 
     def _last_checkpoint(self, torn: set[int]) -> list[str]:
-        """Name the pointer to the newest checkpoint where it points to none; without it the folder is listed."""
+        """Return the pointer to the newest checkpoint if its target is missing; without it readers list the folder."""
         pointer = "_last_checkpoint"
         if pointer not in self.found.log.names:
             return []
@@ -211,27 +211,27 @@ class Table:
         except (ValueError, KeyError, TypeError):
             version = -1
         known = version in self.found.log.checkpoints and version not in torn
-        gone = self.found.first is not None and version >= self.found.first
-        if not known or gone:
+        removed = self.found.first is not None and version >= self.found.first
+        if not known or removed:
             return [name for name in (pointer, f".{pointer}.crc") if name in self.found.log.names]
-        if not self._fits(pointer, data):
+        if not self._matches_checksum(pointer, data):
             self.found.stale.append(f"{self.subject.path}/_delta_log/.{pointer}.crc")
         return []
 
-    def _fits(self, name: str, data: bytes) -> bool:
-        """Return whether a file is what Hadoop's checksum beside it says, where there is one."""
+    def _matches_checksum(self, name: str, data: bytes) -> bool:
+        """Return whether a file matches its Hadoop checksum, if it has one."""
         checksum = f".{name}.crc"
         if checksum not in self.found.log.names:
             return True
         return hadoop_checksums.fits(data, self.storage.read(f"{self.log}/{checksum}"))
 
     def _damaged(self, version: int, name: str, what: str) -> None:
-        aside = version > self.subject.kept
+        removable = version > self.subject.kept
         file = name if name.endswith(".parquet") else f"_delta_log/{name}"
-        advice = "" if aside else self.subject.advice
-        shown = f"{self.subject.path}/{unquote(file)}"
-        self.found.findings.append(Finding(self.subject.name, shown, what, aside, advice))
-        if aside:
+        advice = "" if removable else self.subject.advice
+        data_file = f"{self.subject.path}/{unquote(file)}"
+        self.found.findings.append(Finding(self.subject.name, data_file, what, removable, advice))
+        if removable:
             self.found.first = version if self.found.first is None else min(version, self.found.first)
 
     def _move_since(self, version: int) -> None:
@@ -249,7 +249,7 @@ class Table:
 
 
 def parquet_fault(file: str, size: int | None) -> str:
-    """Return what is wrong with a Parquet file, by its size and its ends; it is opened once while it is the same."""
+    """Return the fault of a Parquet file, by its size and its ends; it is read once until its stamp changes."""
     stamp = storage_of(file).stamp(file)
     if stamp is None:
         return "is missing"

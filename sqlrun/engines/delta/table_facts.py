@@ -1,4 +1,4 @@
-"""What has been found out about an open table, kept for as long as it is open at that version. Shell: threads."""
+"""Cache of facts about an open table, as long as it is open at that version. Shell: threads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Found = TypeVar("Found")
-# By the object's number: an open table has no hash to be a key by. What is known of each version, from its own one on.
+# By the object's id, because an open table isn't hashable: facts by version, from its current version on.
 _cached: dict[int, tuple[ref[DeltaTable], dict[int, dict[Hashable, Any]]]] = {}
 _keeping = threading.Lock()
 
 
 def once(table: DeltaTable, what: Hashable, find: Callable[[], Found]) -> Found:
-    """Return what was found for an open table at the version that it has; find it where nobody has.
+    """Return a cached fact about an open table at its version; compute it with `find` if it isn't cached.
 
-    Two threads may both find it; it must not be changed by those who get it.
+    Two threads may both compute it; callers must not change it.
     """
     known = _known(table, table.version())
     if what not in known:
@@ -29,30 +29,30 @@ def once(table: DeltaTable, what: Hashable, find: Callable[[], Found]) -> Found:
 
 
 def handed_on(table: DeltaTable, other: DeltaTable, what: Hashable) -> None:
-    """Note of another object what is known of its version by this one, which has that version or is about to."""
+    """Copy a fact to another object of the same table, which has the same version or is about to."""
     known = _known(table, other.version())
     if what in known:
         note(other, other.version(), what, known[what])
 
 
 def note(table: DeltaTable, version: int, what: Hashable, found: object) -> None:
-    """Keep what is known without looking, of a version that an open table has, or will have when it follows its log."""
+    """Cache a fact about a version of an open table: its own, or the one that it is about to read."""
     _known(table, version)[what] = found
 
 
 def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:
     number, now = id(table), table.version()
     with _keeping:
-        kept = _cached.get(number)
-        if kept is None or kept[0]() is not table:
-            kept = _cached[number] = (ref(table, lambda gone: _forget(number, gone)), {})
-        for gone in [each for each in kept[1] if each < now]:
-            del kept[1][gone]
-        return kept[1].setdefault(version, {})
+        cached = _cached.get(number)
+        if cached is None or cached[0]() is not table:
+            cached = _cached[number] = (ref(table, lambda old: _forget(number, old)), {})
+        for old in [each for each in cached[1] if each < now]:
+            del cached[1][old]
+        return cached[1].setdefault(version, {})
 
 
 def _forget(number: int, gone: object) -> None:
-    # No lock: this runs wherever the last reference goes, and maybe in a thread that holds it.
-    kept = _cached.get(number)
-    if kept is not None and kept[0] is gone:
+    # No lock: this runs wherever the last reference is dropped, perhaps in a thread that holds the lock.
+    cached = _cached.get(number)
+    if cached is not None and cached[0] is gone:
         _cached.pop(number, None)

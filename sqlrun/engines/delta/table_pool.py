@@ -1,7 +1,7 @@
-"""Tables that stay open between writes: each for one writer at a time, and as it left them for readers. Shell: threads.
+"""Pool of tables that stay open between writes: one writer at a time, its last version for readers. Shell: threads.
 
-Opening a table reads its log since the last checkpoint, following it reads the commits that came since it was read.
-Where a writer's commit hasn't been read yet, that is done beside whatever comes next.
+Opening a table reads its log since the last checkpoint; updating it reads only the commits since its version. A
+background thread reads a writer's own commit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sqlrun.errors import EngineError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# What delta-rs holds of a table grows with each commit: after so many writes it is opened anew.
+# Maximum number of writes before a table is opened again: delta-rs' memory of a table grows with each commit.
 WRITES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
-    """What readers of a version ask for: its schema, metadata, protocol, and the log's entries of its files."""
+class _Facts:
+    """The facts that readers of a version need: schema, metadata, protocol and the log's entries of its files."""
 
     schema: Any
     metadata: Any
@@ -37,30 +37,30 @@ class _Noted:
 
 @dataclass(frozen=True, slots=True)
 class _Spare:
-    """An open table that nobody uses, the entry of its newest version in the log, and how often it was written to.
+    """An unused open table, the log entry of its newest version, and its number of writes.
 
-    `noted`: until that is done, the table is still following its log.
+    `facts`: until it is done, the table is still reading its log.
     """
 
     table: DeltaTable
     entry: delta_table.Entry
     writes: int
-    noted: Future[_Noted]
+    facts: Future[_Facts]
 
 
-# By path; whoever writes takes it out.
+# By path; a writer removes it while it writes.
 _spare: dict[str, _Spare] = {}
 _keeping = Lock()
 
 
 class AsWritten:
-    """A table at the version that its writer has made, for reading alone.
+    """A table at the version that its writer has made, read-only.
 
-    What readers ask for is noted down, as the writer's own object goes on to other versions; for all else the table is
-    opened.
+    Its facts are read in advance, because the writer's own object continues to later versions; for other attributes the
+    table is opened.
     """
 
-    def __init__(self, path: str, uri: str, version: int, coming: Future[_Noted]) -> None:
+    def __init__(self, path: str, uri: str, version: int, coming: Future[_Facts]) -> None:
         self._path, self._version, self._coming = path, version, coming
         self.table_uri = uri
 
@@ -70,28 +70,28 @@ class AsWritten:
 
     def schema(self) -> Any:
         """Return the schema."""
-        return self._noted.schema
+        return self._facts.schema
 
     def metadata(self) -> Any:
         """Return the metadata."""
-        return self._noted.metadata
+        return self._facts.metadata
 
     def protocol(self) -> Any:
         """Return the protocol."""
-        return self._noted.protocol
+        return self._facts.protocol
 
     def get_add_actions(self, flatten: bool = False) -> Any:
         """Return the log's entries of the files."""
-        return self._noted.files if flatten else self._opened.get_add_actions()
+        return self._facts.files if flatten else self._opened.get_add_actions()
 
     def __getattr__(self, name: str) -> Any:
-        """Ask the table, opened for it."""
+        """Open the table and return its attribute."""
         return getattr(self._opened, name)
 
     @cached_property
-    def _noted(self) -> _Noted:
-        # Where the log couldn't be followed, opening it says what is wrong.
-        return _note_down(self._opened) if self._coming.exception() else self._coming.result()
+    def _facts(self) -> _Facts:
+        # If reading the log failed, opening the table raises the error.
+        return _read_facts(self._opened) if self._coming.exception() else self._coming.result()
 
     @cached_property
     def _opened(self) -> DeltaTable:
@@ -100,7 +100,7 @@ class AsWritten:
 
 @contextmanager
 def writing(path: str) -> Iterator[DeltaTable]:
-    """Lend a table at its newest version to one who writes to it; where all goes well it stays open afterwards.
+    """Lend a table at its newest version to a writer; if the block succeeds, the table stays open afterwards.
 
     Raises: EngineError if there is no such table, or its log can't be read.
     """
@@ -115,42 +115,42 @@ def writing(path: str) -> Iterator[DeltaTable]:
     entry = delta_table.entry_of(path, version)
     if entry is None:
         return
-    noted = Future[_Noted]()
-    shown = cast("DeltaTable", AsWritten(path, table.table_uri, version, noted))
-    deletion_vectors.hand_on(table, shown)
-    delta_table.keep_open(path, shown)
+    facts = Future[_Facts]()
+    as_written = cast("DeltaTable", AsWritten(path, table.table_uri, version, facts))
+    deletion_vectors.hand_on(table, as_written)
+    delta_table.keep_open(path, as_written)
     if version == table.version():
-        _catch_up(path, table, version, noted)
+        _catch_up(path, table, version, facts)
     else:
-        # Nobody else has the table until that is done.
-        Thread(target=_catch_up, args=(path, table, version, noted), name="sqlrun-log").start()
+        # The table is returned to the pool only when that is done.
+        Thread(target=_catch_up, args=(path, table, version, facts), name="sqlrun-log").start()
     if writes < WRITES:
         with _keeping:
-            _spare[path] = _Spare(table, entry, writes + (version != before), noted)
+            _spare[path] = _Spare(table, entry, writes + (version != before), facts)
 
 
-def _catch_up(path: str, table: DeltaTable, version: int, noted: Future[_Noted]) -> None:
-    """Bring a table to a version of its log, and note down what it says then."""
+def _catch_up(path: str, table: DeltaTable, version: int, facts: Future[_Facts]) -> None:
+    """Update a table to a version of its log, and note its facts there."""
     try:
         delta_table.follow(path, table)
         if table.version() != version:
             raise EngineError(f"{path} is at version {table.version()}, not {version}: another writer was here")
-        noted.set_result(_note_down(table))
-    except BaseException as error:  # a panic of delta-rs, too: who needs the table opens it anew
-        noted.set_exception(error)
+        facts.set_result(_read_facts(table))
+    except BaseException as error:  # a panic of delta-rs, too: the next user opens the table again
+        facts.set_exception(error)
 
 
-def _note_down(table: DeltaTable) -> _Noted:
-    return _Noted(table.schema(), table.metadata(), table.protocol(), delta_table.entries(table))
+def _read_facts(table: DeltaTable) -> _Facts:
+    return _Facts(table.schema(), table.metadata(), table.protocol(), delta_table.entries(table))
 
 
 def _followed(path: str, spare: _Spare) -> DeltaTable | None:
-    """Bring a table up to date; None where the log that it has read is no longer there."""
-    if spare.noted.exception() or delta_table.entry_of(path, spare.table.version()) != spare.entry:
+    """Return an updated table; None if the log that it has read no longer exists."""
+    if spare.facts.exception() or delta_table.entry_of(path, spare.table.version()) != spare.entry:
         return None
     try:
         with delta_table.explained(path):
             delta_table.follow(path, spare.table)
     except EngineError:
-        return None  # opened anew, it says what is wrong
+        return None  # opening it again raises the error
     return spare.table

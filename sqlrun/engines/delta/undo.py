@@ -1,4 +1,4 @@
-"""Commits of another writer taken back, those of sqlrun's that came after them kept: one commit. Shell: Delta files."""
+"""Rollback of another writer's commits in one commit that keeps sqlrun's later ones. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPERATION = "UNDO"
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What takes commits back: the version that it is made from, and the table before and after it."""
+    """A planned rollback: the version that it starts from, and the table's state before and after it."""
 
     head: int
     versions: tuple[int, ...]
@@ -31,10 +31,10 @@ class Undo:
 
 
 def planned(path: str, versions: Collection[int]) -> Undo:
-    """Work out how some commits can be taken back; nothing is written.
+    """Plan the rollback of some commits; nothing is written.
 
-    All others that came after the first of them stay. Raises: EngineError where one of those builds on what is to be
-    taken back, or where a file that is needed is gone.
+    All other later commits stay. Raises: EngineError if one of them depends on a rolled-back commit, or if a needed
+    file is gone.
     """
     head = delta_table.head(path)
     assert head is not None and versions
@@ -46,7 +46,7 @@ def planned(path: str, versions: Collection[int]) -> Undo:
         if version not in versions and not then.follow(actions):
             raise EngineError(f"version {version} builds on what they did")
     if not reshaped:
-        then.metadata = then.protocol = None  # as they are
+        then.metadata = then.protocol = None  # unchanged
     for entry in _unlike(then, now):
         if not storage_of(path).is_there(f"{path}/{unquote(entry['path'])}"):
             raise EngineError(f"the file {entry['path']} that they took out is gone from the disk, as after a VACUUM")
@@ -54,9 +54,9 @@ def planned(path: str, versions: Collection[int]) -> Undo:
 
 
 def carry_out(path: str, undo: Undo) -> int:
-    """Commit what was planned; give the version made.
+    """Commit a planned rollback; return the new version.
 
-    Raises: EngineError where another commit has come meanwhile.
+    Raises: EngineError if another commit came in the meantime.
     """
     text = "".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in _actions(undo))
     file = delta_table.entry_path(path, undo.head + 1)
@@ -66,7 +66,7 @@ def carry_out(path: str, undo: Undo) -> int:
 
 
 def _unlike(one: State, other: State) -> list[Mapping[str, Any]]:
-    """List the files that one state has and the other hasn't, or not with the same deleted rows."""
+    """Return the files of one state that the other lacks, or has with other deleted rows."""
     return [
         entry
         for path, entry in one.files.items()
@@ -92,8 +92,8 @@ def _actions(undo: Undo) -> Iterator[dict[str, Any]]:
     if undo.then.metadata is not None:
         yield {"metaData": undo.then.metadata}
     for entry in _unlike(undo.now, undo.then):
-        told = {"path": entry["path"], "deletionTimestamp": stamp, "dataChange": True, "extendedFileMetadata": True}
-        held = {"deletionVector": entry["deletionVector"]} if entry.get("deletionVector") else {}
-        yield {"remove": {**told, "partitionValues": entry["partitionValues"], "size": entry["size"], **held}}
+        removal = {"path": entry["path"], "deletionTimestamp": stamp, "dataChange": True, "extendedFileMetadata": True}
+        vector = {"deletionVector": entry["deletionVector"]} if entry.get("deletionVector") else {}
+        yield {"remove": {**removal, "partitionValues": entry["partitionValues"], "size": entry["size"], **vector}}
     for entry in _unlike(undo.then, undo.now):
         yield {"add": {**entry, "dataChange": True}}

@@ -1,4 +1,4 @@
-"""What no version of a Delta table needs any more: files and entries of its log deleted. Shell: Delta files."""
+"""Deletion of files and log entries that no retained version of a Delta table needs. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Entry
 
-# Delta's checkpoints hold a removal for so long (`deletedFileRetentionDuration`), and no write takes so long.
+# Longer than Delta's checkpoints keep a removal (`deletedFileRetentionDuration`), and longer than any write takes.
 FORGOTTEN = timedelta(days=30)
 
 
 def vacuum(path: str, age: timedelta) -> int:
-    """Delete the files that left the table longer ago than an age, those of the newest version never; count them.
+    """Delete files that left the table longer ago than `age`; return their number. Files of the newest version stay.
 
-    Files that the log doesn't name are `drop_forgotten`'s. One whose rows were marked
-    long ago leaves, by the log, twice: what counts is when it left for good.
+    `drop_forgotten` deletes files that the log doesn't name. A file whose rows were marked is removed twice in the log;
+    its age counts from the final removal.
     """
     table = delta_table.open_table(path)
     hours = int(age.total_seconds() // 3600) + 1
-    # delta-rs names a file for as long as the log tells of its removal, also where it is deleted already.
+    # delta-rs names a file as long as the log records its removal, even if it is already deleted.
     named = map(unquote, table.vacuum(hours, dry_run=True, enforce_retention_duration=False))
     storage = storage_of(path)
-    gone = [file for file in named if storage.is_there(f"{path}/{file}")]
-    if not gone:
+    deletable = [file for file in named if storage.is_there(f"{path}/{file}")]
+    if not deletable:
         return 0
     since = datetime.now(timezone.utc) - timedelta(hours=hours)
-    needed = _left_since(path, table.version(), since, set(gone))
+    needed = _left_since(path, table.version(), since, set(deletable))
     table.vacuum(
         hours,
         dry_run=False,
@@ -39,11 +39,11 @@ def vacuum(path: str, age: timedelta) -> int:
         commit_properties=delta_table.ours("upkeep"),
         post_commithook_properties=delta_table.hooks(),
     )
-    return sum(not storage.is_there(f"{path}/{file}") for file in gone)
+    return sum(not storage.is_there(f"{path}/{file}") for file in deletable)
 
 
 def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:
-    """Find versions which, together, have those of some files that have left the table since a time."""
+    """Return versions that together contain those of some files that have left the table since a time."""
     found = []
     for version in range(newest, 0, -1):
         committed = delta_table.committed_at(path, version)
@@ -57,7 +57,7 @@ def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> lis
 
 
 def drop_change_files(path: str, oldest: int) -> int:
-    """Delete the files of the change feed that no commit after `oldest` names; count them."""
+    """Delete change files that no commit after `oldest` names; return their number."""
     table = delta_table.open_table(path)
     named: set[str] = set()
     for version in range(oldest + 1, table.version() + 1):
@@ -66,10 +66,11 @@ def drop_change_files(path: str, oldest: int) -> int:
 
 
 def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
-    """Delete the data files of long ago that no version from `oldest` on has; count them.
+    """Delete old data files that no version from `oldest` on contains; return their number.
 
-    `vacuum` finds files by their removal, which the log forgets: where it came too late they would stay for ever, as
-    would those that a build wrote and never committed. What left the table after `before` may still be read.
+    `vacuum` finds files by their removal, which the log eventually drops. Files that it missed by then would stay
+    forever, as would files that a build wrote and never committed. Files that left the table after `before` may still
+    have readers.
     """
     table = delta_table.open_table(path)
     named = {unquote(file["path"]) for file in delta_table.files_at(delta_table.open_table(path, oldest))}
@@ -83,17 +84,17 @@ def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
     live = {unquote(file["path"]) for file in delta_table.files_at(table)}
     storage = storage_of(path)
     if not all(storage.is_there(f"{path}/{name}") for name in live):
-        return 0  # the log writes names otherwise than thought here
+        return 0  # the log spells paths differently: delete nothing
     last = (datetime.now(timezone.utc) - FORGOTTEN).timestamp()
     forgotten = (name for name, entry in _parquet_files(path) if entry.modified < last and name not in named)
     return _deleted(path, forgotten)
 
 
 def drop_checksums(path: str) -> int:
-    """Delete the checksums of data files and change files that are gone; count them.
+    """Delete checksums of deleted data files and change files; return their number.
 
-    Spark keeps one beside each file that it writes to a local disk, and neither vacuum knows of them. A file is there
-    before its checksum is.
+    Spark writes one beside each file on a local disk, and neither vacuum knows of them. A file exists before its
+    checksum does.
     """
     count = 0
     for folder, files in (*_folders(path), *_folders(path, "_change_data")):
@@ -105,7 +106,7 @@ def drop_checksums(path: str) -> int:
 
 
 def _deleted(path: str, names: Iterable[str]) -> int:
-    """Delete files of a table; return how many."""
+    """Delete files of a table; return their number."""
     storage, count = storage_of(path), 0
     for name in names:
         storage.delete(f"{path}/{name}")
@@ -120,9 +121,9 @@ def _parquet_files(path: str, below: str = "") -> Iterator[tuple[str, Entry]]:
 
 
 def _folders(path: str, below: str = "") -> Iterator[tuple[str, list[Entry]]]:
-    """Return a table's folders, those of partitions included, as `a=1/`, with their files.
+    """Return a table's folders, with those of partitions as `a=1/`, and their files.
 
-    Folders that aren't of partitions, and tables within this one, are others'.
+    Other folders, and tables inside this one, aren't the table's.
     """
     storage, place = storage_of(path), f"{below}/" if below else ""
     found = storage.entries(f"{path}/{below}" if below else path)
@@ -134,10 +135,10 @@ def _folders(path: str, below: str = "") -> Iterator[tuple[str, list[Entry]]]:
 
 
 def trim_log(path: str, oldest: int, before: datetime) -> int:
-    """Delete the log's entries that no version from `oldest` on needs; give how many.
+    """Delete log entries that no version from `oldest` on needs; return their number.
 
-    A version is put together from the newest checkpoint at or below it and the commits after that (Delta protocol,
-    "Checkpoints"). A checkpoint made after `before` may be one that a reader has not found yet: older ones stay.
+    A version is read from the newest checkpoint up to it and the later commits (Delta protocol, "Checkpoints"). Readers
+    may not have found a checkpoint made after `before` yet, so older ones stay.
     """
     log = storage_of(path).entries(f"{path}/_delta_log")
     whole = re.compile(r"(\d{20})\.checkpoint\.parquet")

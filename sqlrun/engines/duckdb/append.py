@@ -1,6 +1,6 @@
-"""Rows that come to a table, and none that leave: DuckDB writes them as new files. Shell: DuckDB, Delta files.
+"""Appends: DuckDB writes a table's inserted rows as new files. Shell: DuckDB, Delta files.
 
-Files lie there before a commit names them (decision 26). A table that sqlrun didn't make is left to delta-rs.
+Files exist before a commit names them (decision 26). delta-rs appends to tables that sqlrun didn't create.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sqlrun.transpile.writer import identifier, type_name
 
 
 class Coming:
-    """Rows on their way into a table, query by query, until they are committed at once."""
+    """Rows to append to a table, collected query by query and committed at once."""
 
     def __init__(self, session: Any, table: Any, write: Write) -> None:
         self._session, self._table, self._write = session, table, write
@@ -34,7 +34,7 @@ class Coming:
         self.paths: list[str] = []
 
     def add(self, sql: str) -> None:
-        """Compute the rows of a query over the table's columns."""
+        """Compute and write the rows of a query over the table's columns."""
         items = ", ".join(
             f"cast({name} as {type_name(column.type, 'duckdb')}) as {name}"
             for column in self._write.table.columns
@@ -53,7 +53,7 @@ class Coming:
             self._rows += file.rows
 
     def commit(self, metadata: Mapping[str, str]) -> int:
-        """Make all rows the table's next version, and count them; without rows it is a version, too."""
+        """Commit all rows as the table's next version, even if there are none; return their number."""
         write = replace(self._write, metadata=metadata)
         if not self._ours:
             commit = delta_table.commit(write.app_id, write.tick, metadata)
@@ -66,17 +66,17 @@ class Coming:
             "execution_time_ms": int((time.perf_counter() - self._started) * 1000),
         }
         change = Change("WRITE", {"mode": "Append"}, metrics, tuple(self._files))
-        gone = deletion_vectors.deleted(self._table)
-        # Whatever happens from here on, a commit may name them.
+        deleted = deletion_vectors.deleted(self._table)
+        # From here on a commit may name the files, so they must stay even after an error.
         self.paths.clear()
         delta_commit.commit(self._table, write, change)
-        deletion_vectors.keep(self._table, gone, write.base + 1)
+        deletion_vectors.keep(self._table, deleted, write.base + 1)
         return self._rows
 
 
 @contextmanager
 def coming(session: Any, table: Any, write: Write) -> Iterator[Coming]:
-    """Begin to collect rows for a table; where something fails before their commit, their files go again."""
+    """Collect rows for a table; on an error before the commit, delete their files."""
     rows = Coming(session, table, write)
     try:
         yield rows

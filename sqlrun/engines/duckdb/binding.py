@@ -1,4 +1,4 @@
-"""Whether DuckDB takes a compiled model at all: bound to empty tables of the contracts' types. Shell: DuckDB."""
+"""Check that DuckDB accepts a compiled model: bind it to empty tables of the contracts' types. Shell: DuckDB."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from sqlrun.transpile import parameters
 from sqlrun.transpile.writer import cast, identifier, type_name
 
 BEFORE, NOW = datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, 0, 5, tzinfo=timezone.utc)
-# A comment that `spark_alone.marked` puts behind each column, so that a place in DuckDB's SQL leads back to the query.
+# Comment that `spark_alone.marked` adds to each column, to map a position in DuckDB's SQL back to the query.
 MARK = re.compile(r"/\* (\d+):(\d+) \*/")
 Columns = tuple[tuple[str, str], ...]
 
 
 class Fit:
-    """Tells which models of a project DuckDB answers as Spark does; what was told before is in `cache`."""
+    """Decides which models of a project DuckDB answers as Spark does; `cache` holds earlier decisions."""
 
     def __init__(self, project: Project, models: Iterable[Compiled], cache: Cache | None = None) -> None:
         self._project, self._cache = project, cache or Cache(None)
@@ -41,15 +41,15 @@ class Fit:
         self._shapes: dict[str, str] = {}
 
     def fits(self, name: str) -> bool:
-        """Return whether DuckDB would answer a model as Spark does, and can keep it."""
+        """Return whether DuckDB can answer and maintain a model as Spark does."""
         model, functions = self._models[name], self._project.functions
         source = [model.query.canonical, functions, [self._shape(n) for n in (name, *_read(model.query))]]
         return bool(self._cache.get_or_make("duckdb", source, bool, lambda: None if self.problems(name) else True))
 
     def problems(self, name: str, advice: str = spark_only.ADVICE) -> tuple[Problem, ...]:
-        """List what of a model DuckDB can't do as Spark does (SR310), in the analyst's own file.
+        """Return the parts of a model that DuckDB can't execute as Spark does (SR310), in the analyst's own file.
 
-        What a view says is told of the view alone, not of its readers again.
+        Problems of a view are reported for the view only, not again for its readers.
         """
         model = self._models[name]
         found = spark_only.problems([model.query], self._project.functions, advice)
@@ -65,7 +65,7 @@ class Fit:
         return [ref for ref in model.query.rendered.refs if ref in self._models and self._models[ref].is_view]
 
     def _shape(self, name: str) -> str:
-        """Hash what readers see of a relation: its columns, and of a view its query too."""
+        """Return a hash of a relation as its readers depend on it: its columns, and for a view its query too."""
         if name not in self._shapes:
             model = self._models.get(name)
             inside = [model.query.canonical, *map(self._shape, _read(model.query))] if model and model.is_view else []
@@ -79,7 +79,7 @@ def _read(query: Query) -> tuple[str, ...]:
 
 
 def _columns(project: Project, name: str) -> Columns:
-    """List the columns of a model, a seed or a source with their types."""
+    """Return the columns of a model, a seed or a source with their types."""
     known = {model.name: model.columns for model in project.models} | {
         seed.name: seed.columns for seed in project.seeds
     }
@@ -89,7 +89,7 @@ def _columns(project: Project, name: str) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What DuckDB says, and where in the rendered SQL; line 0 where that isn't known."""
+    """DuckDB's error message and its position in the rendered SQL; line 0 if unknown."""
 
     why: str
     line: int = 0
@@ -97,7 +97,7 @@ class _Failure:
 
 
 class _Bench:
-    """Empty tables in memory, made as they are asked for."""
+    """Empty tables in memory, created on demand."""
 
     def __init__(self, project: Project, models: Mapping[str, Compiled]) -> None:
         self._project, self._models = project, models
@@ -107,7 +107,7 @@ class _Bench:
         self._held: set[str] = set()
 
     def failure(self, model: Compiled) -> _Failure | None:
-        """Find why DuckDB doesn't take a model's query, or one of the statements that keep it."""
+        """Return why DuckDB rejects a model's query, or one of the statements that maintain it; None if it doesn't."""
         with limited(self._connection.interrupt, LONGEST):
             return self._of_query(model) or self._of_statements(model)
 
@@ -116,16 +116,16 @@ class _Bench:
             for name in self._inputs(model.query):
                 self._hold(name, _columns(self._project, name))
         except failures() as error:
-            return _Failure(_said(error)[0])
+            return _Failure(_error_message(error)[0])
         found = self._refused(self._whole(model.query))
         if found is None:
             return None
         marked = self._refused(self._whole(replace(model.query, tree=spark_only.marked(model.query.tree))))
-        line, column = _marked(*(marked or found))
+        line, column = _query_position(*(marked or found))
         return _Failure(found[1][0], line, column)
 
     def _whole(self, query: Query) -> str:
-        """Write a model's whole query, its columns cast as the contract wants them."""
+        """Return a model's complete query, its columns cast to the contract's types."""
         text = whole_query({**self._queries, query.name: query}, query.name, self._views, Moment(NOW, None), "duckdb")
         kinds = {c.name: c.type for c in query.rendered.model.columns}
         names = [identifier(name, "duckdb") for name in query.columns]
@@ -164,12 +164,12 @@ class _Bench:
         self._held.add(name)
 
     def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:
-        """Return a text that DuckDB doesn't take, what it says and at which character."""
-        asked = f"explain {text}"
+        """Return a text that DuckDB rejects, with its message and the character's position; None if it accepts all."""
+        statement = f"explain {text}"
         try:
-            self._connection.execute(asked).fetchall()
+            self._connection.execute(statement).fetchall()
         except failures() as error:
-            return asked, _said(error)
+            return statement, _error_message(error)
         return None
 
 
@@ -181,21 +181,21 @@ def _selects(statement: Statement) -> Iterable[str]:
             yield from (text, touched)
 
 
-def _said(error: Exception) -> tuple[str, int]:
-    """Read what DuckDB says without its lists of candidates, and the character that it points at."""
+def _error_message(error: Exception) -> tuple[str, int]:
+    """Return DuckDB's message without its lists of candidates, and the position of the character that it points at."""
     kind, _, body = str(error).partition(": ")
     try:
-        told: Any = json.loads(body)
-        text, position = str(told["exception_message"]), int(told.get("position", "0"))
+        parsed: Any = json.loads(body)
+        text, position = str(parsed["exception_message"]), int(parsed.get("position", "0"))
     except (ValueError, KeyError, TypeError):
         text, position = body or kind, -1
     first = text.split("\n")[0].split(" You might need to add")[0].removeprefix("explain ").rstrip(". ")
     return first if first[1:2].isupper() else first[:1].lower() + first[1:], position
 
 
-def _marked(text: str, said: tuple[str, int]) -> tuple[int, int]:
-    """Find the place in the query that stands behind a place in DuckDB's SQL: of the nearest column after it."""
-    found = MARK.search(text, max(said[1], 0)) if said[1] >= 0 else None
+def _query_position(text: str, error: tuple[str, int]) -> tuple[int, int]:
+    """Return the position in the query for a position in DuckDB's SQL: that of the next marked column."""
+    found = MARK.search(text, max(error[1], 0)) if error[1] >= 0 else None
     return (int(found[1]), int(found[2])) if found is not None else (0, 0)
 
 
@@ -208,5 +208,5 @@ def _problem(query: Query, failure: _Failure, advice: str) -> Problem:
 
 
 def problems(fit: Fit, names: Collection[str], advice: str = spark_only.ADVICE) -> tuple[Problem, ...]:
-    """List what of these models DuckDB can't do as Spark does (SR310)."""
+    """Return the parts of these models that DuckDB can't execute as Spark does (SR310)."""
     return tuple(dict.fromkeys(p for name in names if not fit.fits(name) for p in fit.problems(name, advice)))

@@ -1,6 +1,6 @@
-"""Files of a partition that DuckDB writes: rows that come with rows that stay, and change rows. Shell: DuckDB, files.
+"""Files of a partition, written by DuckDB: new rows with remaining rows, and change rows. Shell: DuckDB, files.
 
-Both are read from the session's table `_hits`, a row for each one that changes.
+Both are read from the session's table `_hits`, which has a row for each changed row.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from sqlrun.engines.duckdb.scan import listed
 from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, names, string, type_name
 
-# Columns of `_hits` beside the table's: what to do with a row, and where it lies.
+# Additional columns of `_hits`: the operation, and a row's file and position.
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
-# Two threads share a file by its row groups, and readers skip what is outside of a range of them.
+# Two threads share a file by its row groups, and readers skip row groups by their ranges.
 LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats, overwrite_or_ignore"
 LARGEST = "file_size_bytes 134217728"
-# So many rows go to several partitions by one statement, which holds them in memory, where values have one spelling.
+# Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
 
 
 def old(name: str) -> str:
-    """Return the name of the column of `_hits` that holds what a column was before."""
+    """Return the name of the column of `_hits` with a column's previous value."""
     return identifier(f"_sqlrun.old.{name}", "duckdb")
 
 
 def at_once(write: Write, partitions: Collection[tuple[str | None, ...]], count: int) -> bool:
-    """Return whether so many rows of several partitions can be written by one statement."""
+    """Return whether one statement can write `count` rows of several partitions."""
     types = {column.name: column.type for column in write.table.columns}
     kinds = [types[name] for name in write.table.partition_by]
     alike = all(
@@ -48,52 +48,52 @@ def rows(
     session: Any,
     write: Write,
     files: duckdb_scan.Values,
-    gone: deletion_vectors.Deleted,
+    deleted: deletion_vectors.Deleted,
     new: str,
     whole: bool = False,
 ) -> str:
-    """Write the rows of a partition's new files: those that come, and those of `files`, with their values, that stay.
+    """Return the query of a partition's new files: inserted rows, and the remaining rows of `files` with their values.
 
-    `whole`: of several partitions, with the columns that files don't hold.
+    `whole`: of several partitions, with the columns that files don't store.
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
-    came = f"select {listing} from _hits where {OP} <> 'd' and {new}"
+    inserted = f"select {listing} from _hits where {OP} <> 'd' and {new}"
     if not files:
-        return came
+        return inserted
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
     values = files if whole else {}
-    sources = duckdb_scan.live(session, list(files), values, write.table.columns, gone, "_copied", places=True)
-    kept = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
-    return " union all ".join([*kept, came])
+    sources = duckdb_scan.live(session, list(files), values, write.table.columns, deleted, "_copied", places=True)
+    remaining = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
+    return " union all ".join([*remaining, inserted])
 
 
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
-    """Write the change rows of a partition in whose `files` rows leave, or of a merge.
+    """Return the query of the change rows of a partition whose `files` lose rows, or of a whole merge.
 
-    `whole`: of all partitions, with the columns that files don't hold.
+    `whole`: of all partitions, with the columns that files don't store.
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
     olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
-    came = (
+    inserted = (
         f"select {listing}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
         f"from _hits where {OP} <> 'd' and {new}"
     )
     if not files:
-        return came
-    # To plan a list of paths takes longer than to read the rows.
+        return inserted
+    # Planning a list of paths takes longer than reading the rows.
     left = f"{FILE} is not null" if whole else f"{FILE} in ({listed(files)})"
     return (
-        f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
+        f"{inserted} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
         f"from _hits where {left}"
     )
 
 
 def _stored(write: Write) -> tuple[StoredColumn, ...]:
-    """List the columns that files hold: those of partitions are told by the log."""
+    """Return the columns that files store: the log has those of partitions."""
     return tuple(c for c in write.table.columns if c.name not in write.table.partition_by)
 
 
@@ -104,9 +104,9 @@ def _typed(name: str, column: Any) -> str:
 def copied(
     session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None] | None, done: list[str]
 ) -> list[File]:
-    """Write rows to a partition's folder; a file without rows is none.
+    """Write rows to a partition's folder; a file without rows is left out.
 
-    `values` None: whole rows of several partitions, each to its own folder (see `at_once`).
+    `values` None: complete rows of several partitions, each written to its own folder (see `at_once`).
     """
     root, storage = PurePosixPath(write.table.path), storage_of(write.table.path)
     folder = str(root / below / delta_stats.folder(values or {}))
@@ -121,8 +121,8 @@ def copied(
         if not rows:
             storage.delete(file)
             continue
-        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
+        stats = "" if below else delta_stats.stats(rows, found, write.table.columns)
         files.append(
-            File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, told)
+            File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, stats)
         )
     return files

@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# The engine reads Parquet and landed files, which stay open to it; nothing is fetched, and no Python value read.
+# The engine may read Parquet and landed files; it fetches nothing and reads no Python variable.
 CLOSED: dict[str, str | bool] = {
     "python_enable_replacements": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
 }
-# DuckDB holds about 1 KB of each COPY until its database is closed: after so many sessions it is opened anew.
+# Maximum number of sessions before the database is opened again: DuckDB keeps about 1 KB of each COPY until it closes.
 SESSIONS = 2000
 
 
 def refusal(settings: dict[str, str]) -> str:
-    """Return what DuckDB has against settings; "" where it takes them."""
+    """Return DuckDB's error about settings; "" if it accepts them."""
     import duckdb
 
     try:
@@ -65,7 +65,7 @@ def refusal(settings: dict[str, str]) -> str:
 
 
 class DuckDBEngine:
-    """Runs change queries in DuckDB over the tables' Parquet files and commits what came of them."""
+    """Runs change queries in DuckDB over the tables' Parquet files and commits the results."""
 
     name = "duckdb"
     dialect: Dialect = "duckdb"
@@ -75,13 +75,13 @@ class DuckDBEngine:
         self._root: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        # Sessions that this database has given, and those at work: one that was forgotten may end inside of the lock.
+        # Sessions opened in this database, and sessions in use: garbage collection may end one while the lock is held.
         self._given, self._busy = 0, 0
 
     def start(self) -> None:
-        """Open the in-memory database; calling it again does nothing.
+        """Open the in-memory database; do nothing if it is open.
 
-        Raises: EngineError if DuckDB doesn't take the profile's settings.
+        Raises: EngineError if DuckDB rejects the profile's settings.
         """
         with self._lock:
             self._opened()
@@ -93,9 +93,9 @@ class DuckDBEngine:
             try:
                 self._root = duckdb.connect(config={**CLOSED, **self._settings})
             except duckdb.Error as error:
-                given = ", ".join(sorted(self._settings))
-                told = f"DuckDB doesn't take the profile's settings ({given}): {first_line(error)}"
-                raise EngineError(told) from error
+                names = ", ".join(sorted(self._settings))
+                message = f"DuckDB doesn't take the profile's settings ({names}): {first_line(error)}"
+                raise EngineError(message) from error
             self._root.execute("set TimeZone = 'UTC'")
             self._root.execute("set preserve_insertion_order = false")
             self._root.execute("set lock_configuration = true")
@@ -103,7 +103,7 @@ class DuckDBEngine:
 
     @contextmanager
     def _session(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Lend a session of the database, which is opened anew where it has given many and none is at work."""
+        """Lend a session of the database, which is opened again after many sessions if none is in use."""
         with self._lock:
             if self._given >= SESSIONS and not self._busy:
                 self._let_go()
@@ -119,13 +119,13 @@ class DuckDBEngine:
 
     @contextmanager
     def lent(self, name: str, statement: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
-        """Lend a session for one statement, which may take as long as statements may."""
+        """Lend a session for one statement, with the time limit of statements."""
         with self._session() as session, self._limited(session.interrupt, name, statement):
             yield session
 
     @contextmanager
     def _limited(self, interrupt: Callable[[], object], name: str, statement: str) -> Iterator[None]:
-        """Explain what goes wrong in a statement, and stop it when its time is over."""
+        """Explain a statement's errors, and interrupt it after its time limit."""
         with limited(interrupt) as limit:
             try:
                 yield
@@ -135,15 +135,15 @@ class DuckDBEngine:
                 raise self._wrapped(error, name, statement) from error
 
     def create(self, table: TableSpec) -> None:
-        """Make the empty table as version 0; nothing if it is there."""
+        """Create the empty table as version 0; do nothing if it exists."""
         delta_create.create(table)
 
     def head(self, path: str) -> int | None:
-        """Return the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None if there is no table."""
         return delta_table.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
-        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
         self._require_written(delta_table.open_table(path), path)
         try:
             delta_table.restore(path, version, head)
@@ -151,7 +151,7 @@ class DuckDBEngine:
             raise self._wrapped(error, "", "restore") from error
 
     def land(self, landing: Landing) -> Written:
-        """Land the files that no batch holds yet; a batch that was planned and not committed is replayed."""
+        """Land the files that are in no batch yet; replay a batch that was planned and not committed."""
         started = time.perf_counter()
         if landed_elsewhere.nothing_waits(landing, self.name):
             return Written(delta_table.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
@@ -174,7 +174,7 @@ class DuckDBEngine:
         return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0), notes)
 
     def write(self, write: Write) -> Written:
-        """Carry out one statement and assert that its commit is the one after `base`."""
+        """Execute one statement and check that its commit is the one after `base`."""
         write = replace(parameters.bound_write(write, self.dialect), own_commit=self._own_commits)
         with table_pool.writing(write.table.path) as table:
             return self._written(table, write)
@@ -208,10 +208,10 @@ class DuckDBEngine:
         return Written(version, receipt)
 
     def _carry_out(self, session: Any, table: Any, write: Write, reads: duckdb_scan.Reads) -> int:
-        """Run the statement; give the number of rows written, 0 for no commit."""
+        """Run the statement; return the number of rows written, 0 for no commit."""
         commit = delta_table.commit(write.app_id, write.tick, write.metadata)
         if not isinstance(write.statement, Merge):
-            write.may_commit()  # delta-rs commits what it has written at once
+            write.may_commit()  # delta-rs writes and commits in one step
         match write.statement:
             case Append(sql=sql):
                 return duckdb_write.append(session, table, sql, commit)
@@ -226,7 +226,7 @@ class DuckDBEngine:
                 return duckdb_write.merge(session, table, write, write.statement, commit, reads)
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
-        """Run a SELECT over the relations, and over rows that are given, and return its rows."""
+        """Run a SELECT over the relations and the given rows, and return its rows."""
         with self.lent("", sql) as session:
             whole = duckdb_scan.over(session, relations, duckdb_scan.Reads(), sql)
             for name, rows in given.items():
@@ -234,7 +234,7 @@ class DuckDBEngine:
             return session.sql(whole).to_arrow_table()
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
-        """Run a SELECT over the relations and return its rows, so many at a time; only those are in memory."""
+        """Run a SELECT over the relations and return its rows, at most `rows` at a time; only those are in memory."""
         import pyarrow as pa
 
         with self._session() as session:
@@ -249,7 +249,7 @@ class DuckDBEngine:
                 yield pa.Table.from_batches([batch])
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         with self._lock:
             self._let_go()
 
@@ -259,7 +259,7 @@ class DuckDBEngine:
             self._root, self._given = None, 0
 
     def _require_written(self, table: Any, name: str) -> None:
-        """Refuse a table with features that delta-rs can't write, before anything is computed."""
+        """Reject a table with features that delta-rs can't write, before anything is computed."""
         foreign = delta_features.foreign(table)
         if foreign:
             raise UnsuitedError(f"{name} uses {', '.join(foreign)} of Delta, which delta-rs can't write", model=name)
@@ -273,20 +273,20 @@ class DuckDBEngine:
     def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
         import duckdb
 
-        told = f"{type(error).__name__}: {first_line(error)}"
+        message = f"{type(error).__name__}: {first_line(error)}"
         if isinstance(error, duckdb.OutOfMemoryException) or "Resources exhausted" in str(error):
-            # The settings lead here alone, as DuckDB takes most of the memory that there is by itself.
+            # Only the settings cause this: by default DuckDB uses most of the available memory.
             hint = (
                 "; `memory_limit` in the profile's settings leaves too little"
                 if "memory_limit" in self._settings
                 else ""
             )
-            return UnsuitedError(told + hint, model=model, statement=statement)
-        return EngineError(told, model=model, statement=statement)
+            return UnsuitedError(message + hint, model=model, statement=statement)
+        return EngineError(message, model=model, statement=statement)
 
 
 def _over(session: Any, write: Write, reads: duckdb_scan.Reads) -> Write:
-    """Bind what a write's statement reads."""
+    """Bind the relations that a write's statement reads."""
     match write.statement:
         case Merge(delta=sql) as merge:
             delta = duckdb_scan.over(session, write.relations, reads, sql)

@@ -1,9 +1,9 @@
-"""Landing on DuckDB: a batch is planned, then committed under its number. Shell: files, DuckDB, Delta files.
+"""Landing on DuckDB: plan a batch, then commit it under its number. Shell: files, DuckDB, Delta files.
 
 The protocol is Structured Streaming's: the parts of batch N are written to `<checkpoint>/batches/N.json` first; the
-table's commit then carries the transaction id (checkpoint, N). At start a batch that was planned but is not in
-the table is carried out again with the very same parts; any other is done and never read again. A part that has
-changed since it was planned is left to the next batch, as long as its own isn't committed.
+table's commit then carries the transaction id (checkpoint, N). At start a planned batch that is not in the table is
+replayed with the same parts; any other is done and never read again. A part that changed since it was planned moves
+to the next batch, as long as its own isn't committed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from sqlrun.storage.factory import storage_of
 
 
 def land(session: Callable[[], Any], landing: Landing) -> tuple[int, tuple[str, ...]]:
-    """Land what is new; return the number of rows written, quarantined ones included, and what to report.
+    """Land new files; return the number of rows written, quarantined ones included, and notes to report.
 
-    `session` is opened where something lands.
+    `session` is opened only if there is something to land.
     """
     with table_pool.writing(landing.table.path) as table:
         return _landed(session, landing, table)
@@ -46,7 +46,7 @@ def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[i
             model=landing.table.name,
         )
     rows, left = 0, list[str]()
-    # After a loss of power the table may lack more than one.
+    # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
         again, unsettled = _commit(session(), landing, table, app_id, number, plans[number].parts)
         delta_table.follow(landing.table.path, table)
@@ -66,7 +66,7 @@ def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[i
 
 
 def _identity(checkpoint: str, version: int, landing: Landing) -> str:
-    """Return the checkpoint's own id; a table with rows whose checkpoint is gone is refused, not read again."""
+    """Return the checkpoint's own id; reject a table with rows whose checkpoint is gone, instead of reading again."""
     known = batches.identity(checkpoint)
     if known:
         return known
@@ -83,7 +83,7 @@ def _identity(checkpoint: str, version: int, landing: Landing) -> str:
 
 
 def _planned(checkpoint: str, landing: Landing) -> dict[int, batches.Batch]:
-    """Read the planned batches by number: all of them, or from the one on that older ones were folded into."""
+    """Return the planned batches by number: all of them, or from the one that contains the folded older ones."""
     plans = batches.read(checkpoint)
     bad = batches.first_fault(plans)
     if bad is not None:
@@ -102,7 +102,7 @@ def _overtaken(name: str) -> LockedError:
 def _fold(checkpoint: str, number: int, landing: Landing) -> None:
     """Fold old batches into the newest file.
 
-    What is folded can't be carried out again, so its commits are made durable first.
+    A folded batch can't be replayed, so its commits are made durable first.
     """
     if not batches.are_many(checkpoint):
         return
@@ -114,9 +114,9 @@ def _fold(checkpoint: str, number: int, landing: Landing) -> None:
 def _commit(
     session: Any, landing: Landing, table: Any, app_id: str, number: int, parts: Positions
 ) -> tuple[int, list[str]]:
-    """Land a batch; return its rows, and the parts that were left out because they aren't what the plan says.
+    """Land a batch; return its number of rows, and the parts left out because they differ from the plan.
 
-    Those leave the plan before the commit, so that the next batch takes them as they are then.
+    These parts leave the plan before the commit, so that the next batch reads them in their current state.
     """
     write = Write(
         landing.table,
@@ -140,10 +140,10 @@ def _commit(
         landed = {part: position for part, position in parts.items() if part not in left}
         if left:
             if delta_table.head(landing.table.path) != table.version():
-                # Another build may have read them: taken off the list they would land again.
+                # Another build may have read them: removed from the plan, they would land twice.
                 raise _overtaken(landing.table.name)
             batches.replan(landing.checkpoint, number, landed)
-        # A batch without rows is committed too: its number must be on record.
+        # A batch without rows is committed too, to record its number.
         count = rows.commit({**landing.metadata, "sqlrun.files": str(len(landed))})
     landing.source.commit(landed)
     return count, reading.changed

@@ -1,7 +1,7 @@
-"""Compiled stages kept in memory: inputs, tables and their changes, without files or ledger. Shell: DuckDB.
+"""Compiled stages in memory: inputs, tables and their changes, without files or ledger. Shell: DuckDB.
 
-Each relation has three tables, as statements name them: `x__new` is the table, `x__old` what it was before the tick,
-and `x__changes` holds what came and left, a weight a row.
+Each relation has three tables, named as in statements: `x__new` is the table after the tick, `x__old` before it, and
+`x__changes` contains inserted and deleted rows, each with a weight.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sqlrun.transpile.writer import identifier, names, type_name
 
 # Name and Spark SQL type.
 Columns = Sequence[tuple[str, str]]
-# Writes what brings a stage up to date where these relations changed; None where nothing can have.
+# Returns the statement that updates a stage after changes of these relations; None if it can't have changed.
 Write = Callable[[Stage, frozenset[str]], Written | None]
 
-# Seconds that a query over rows typed by hand may take.
+# Maximum number of seconds for a query over hand-written rows.
 LONGEST = 60.0
-# What a model may do was checked when it was read; a query that got past that still finds no file and no network here.
+# A second barrier after the check of the model's text: a query that passed it still finds no file and no network.
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "python_enable_replacements": False,
@@ -35,7 +35,7 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 
 
 def connect(**settings: bool) -> Any:
-    """Open an in-memory DuckDB that is cut off from files and the network."""
+    """Open an in-memory DuckDB without access to files and the network."""
     import duckdb
 
     connection = duckdb.connect(config=LOCKED | settings)
@@ -44,36 +44,36 @@ def connect(**settings: bool) -> Any:
 
 
 def failures() -> type[Exception]:
-    """Name DuckDB's errors without importing it before it is used."""
+    """Return DuckDB's base error class, imported on demand."""
     import duckdb
 
     return duckdb.Error
 
 
 class Computer(Protocol):
-    """Who runs statements over a memory's tables."""
+    """The engine that runs statements over a memory's tables."""
 
     @property
     def dialect(self) -> Dialect:
-        """Which SQL it takes."""
+        """Return the SQL dialect that it accepts."""
 
     def foresee(self, stage: Stage, text: str) -> None:
-        """Know of a SELECT of a stage's public columns that will be asked when the stage is written."""
+        """Announce a SELECT of a stage's public columns that will run after the stage is written."""
 
     def carry_out(self, memory: Memory, stage: Stage, texts: Sequence[str]) -> None:
-        """Make a stage's `x__new` what its statement says; `x__old` holds what it was."""
+        """Execute a stage's statement: it updates `x__new`; `x__old` has the table before it."""
 
     def rows(self, memory: Memory, text: str) -> list[tuple[Any, ...]]:
         """Run a SELECT over the relations."""
 
 
 class OnDuckDB:
-    """Runs statements where the tables are."""
+    """Runs statements in the tables' own database."""
 
     dialect: Dialect = "duckdb"
 
     def foresee(self, stage: Stage, text: str) -> None:
-        """Two queries cost as much as one of both."""
+        """Do nothing: two queries cost as much as one combined query."""
 
     def carry_out(self, memory: Memory, stage: Stage, texts: Sequence[str]) -> None:
         """Execute the statement's texts one after the other."""
@@ -86,17 +86,17 @@ class OnDuckDB:
 
 
 class Memory:
-    """Inputs and stages as tables in memory; `tick` keeps the stages true to the inputs."""
+    """Inputs and stages as tables in memory; `tick` updates the stages after changes of the inputs."""
 
     def __init__(self, connection: Any, computer: Computer) -> None:
         self.connection, self.computer = connection, computer
         self.columns: dict[str, Columns] = {}
-        self._stale: set[str] = set()  # relations whose `old` and `changes` are those of the tick before
-        self._empty: set[str] = set()  # relations whose `old` has never held a row
-        self._noted: set[str] = set()  # stages whose `changes` may hold rows
+        self._stale: set[str] = set()  # relations whose `old` and `changes` are those of the previous tick
+        self._empty: set[str] = set()  # relations whose `old` has never had a row
+        self._noted: set[str] = set()  # stages whose `changes` may have rows
 
     def hold(self, name: str, columns: Columns) -> None:
-        """Make the empty tables of a relation."""
+        """Create the empty tables of a relation."""
         shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
         new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         self.connection.execute(
@@ -107,19 +107,19 @@ class Memory:
         self._empty.add(name)
 
     def load(self, name: str) -> bool:
-        """Let what the `changes` of an input say come and leave; tell whether there was anything."""
+        """Apply an input's `changes` to its table; return whether there were any."""
         new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         weights = f"count(*) filter ({WEIGHT} > 0), count(*) filter ({WEIGHT} < 0), max({WEIGHT})"
-        came, left, most = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
+        inserted, deleted, most = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
         self._settle(name)
-        if not came and not left:
+        if not inserted and not deleted:
             return False
         listed = names((n for n, _ in self.columns[name]), "duckdb")
         added = f"select {listed} from {changes} where {WEIGHT} > 0"
-        if came and most > 1:
+        if inserted and most > 1:
             added = f"select {listed} from (select *, unnest(range({WEIGHT})) as _copy from {changes})"
         taken = f"select {listed} from (select *, unnest(range(-{WEIGHT})) as _copy from {changes})"
-        if left:
+        if deleted:
             text = f"(select {listed} from {old} union all {added}) except all {taken}"
             self.connection.execute(f"delete from {new}; insert into {new} {text}")
         else:
@@ -128,9 +128,9 @@ class Memory:
         return True
 
     def tick(self, stages: Iterable[Stage], changed: Iterable[str], write: Write, last: str = "") -> set[str]:
-        """Bring stages up to date in their order; name all relations that changed.
+        """Update stages in order; return the names of all changed relations.
 
-        Of a stage that is the `last`, what changed is not noted: nothing reads it.
+        Changes of the `last` stage aren't recorded, because nothing reads them.
         """
         found = set(changed)
         for stage in stages:
@@ -144,11 +144,11 @@ class Memory:
         return found
 
     def forget(self, inputs: Iterable[str]) -> None:
-        """Leave no changes of these inputs for the next tick."""
+        """Clear the changes of these inputs before the next tick."""
         self.connection.execute("; ".join(f"delete from {relation(name, 'changes')}" for name in inputs))
 
     def _settle(self, name: str) -> None:
-        """Make `old` what the table is now."""
+        """Copy the table's current contents to `old`."""
         if name in self._stale:
             new, old = relation(name, "new"), relation(name, "old")
             clear = "" if name in self._empty else f"delete from {old}; "
@@ -157,7 +157,7 @@ class Memory:
             self._empty.discard(name)
 
     def _record(self, name: str) -> bool:
-        """Compare a table with what it was, as `changes`; tell whether they differ."""
+        """Record the differences between a table and its `old` as `changes`; return whether there are any."""
         new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         listed = names((n for n, _ in self.columns[name]), "duckdb")
         clear = f"delete from {changes}; " if name in self._noted else ""

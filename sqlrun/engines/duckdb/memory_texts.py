@@ -1,4 +1,4 @@
-"""A prepared statement as the texts that carry it out on tables in memory. Pure."""
+"""SQL texts that execute a prepared statement on tables in memory. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sqlrun.transpile.writer import cast, identifier
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What brings a table in memory up to date, and the relations (table, row set) that it reads.
+    """The texts that update a table in memory, and the relations (table, row set) that they read.
 
-    On DuckDB the texts are statements, run one after the other; on Spark it is one SELECT that gives the whole table.
+    On DuckDB the texts are statements, run one after the other; on Spark one SELECT returns the whole table.
     """
 
     texts: tuple[str, ...]
@@ -24,7 +24,7 @@ class Written:
 
 
 def written(stage: Stage, prepared: Prepared, dialect: Dialect) -> Written:
-    """Write a stage's prepared statement in the dialect of who carries it out."""
+    """Return a stage's prepared statement in the dialect of its engine."""
     if dialect == "spark":
         return Written((_on_spark(stage, prepared.statement),), prepared.reads)
     return Written(tuple(_on_duckdb(stage, prepared.statement)), prepared.reads)
@@ -53,7 +53,7 @@ def _on_duckdb(stage: Stage, statement: Statement) -> Iterable[str]:
 
 
 def _merge_into(name: str, merge: Merge) -> str:
-    """Write a Merge as DuckDB's MERGE INTO."""
+    """Return a Merge as DuckDB's MERGE INTO."""
 
     def quote(column: str) -> str:
         return identifier(column, "duckdb")
@@ -77,7 +77,7 @@ def _merge_into(name: str, merge: Merge) -> str:
 
 
 def _on_spark(stage: Stage, statement: Statement) -> str:
-    """Write the SELECT that gives a stage's whole table after a statement."""
+    """Return the SELECT of a stage's whole table after a statement."""
     old = identifier(f"{stage.name}__old", "spark")
     before: Parts = ()
     match statement:
@@ -87,13 +87,13 @@ def _on_spark(stage: Stage, statement: Statement) -> str:
         case Replace(sql=sql):
             before, result = split(sql)
         case Overwrite(sql=sql, touched=touched):
-            # The parts of `touched` are among those of `sql`.
+            # The parts of `touched` are among the parts of `sql`.
             before, sql = split(sql)
             _, touched = split(touched)
             on = " and ".join(f"t.{p} <=> u.{p}" for p in (identifier(p, "spark") for p in stage.partition_by))
             names = ", ".join(_quoted(c) for c in stage.columns)
-            kept = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
-            result = f"{kept} union all select {names} from ({sql})"
+            remaining = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
+            result = f"{remaining} union all select {names} from ({sql})"
         case Merge():
             before, delta = split(statement.delta)
             result = _merged(old, replace(statement, delta=delta), stage.columns)
@@ -108,9 +108,9 @@ def _quoted(column: StoredColumn) -> str:
 
 
 def _merged(old: str, merge: Merge, columns: tuple[StoredColumn, ...]) -> str:
-    """Write what a table is after a MERGE as a full outer join of the table and the delta.
+    """Return a table's rows after a MERGE, as a full outer join of the table and the delta.
 
-    So Spark evaluates each of the statement's expressions, without a table to write to.
+    This lets Spark evaluate each of the statement's expressions without a table to write to.
     """
     keys = [(f"t.{identifier(k, 'spark')}", f"s.{identifier(k, 'spark')}", k in merge.null_safe) for k in merge.key]
     on = " and ".join(f"{t} {'<=>' if safe else '='} {s}" for t, s, safe in keys) or "true"

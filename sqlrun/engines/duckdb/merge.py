@@ -1,6 +1,6 @@
-"""A MERGE whose files DuckDB writes: what changes is found once, and only once read. Shell: DuckDB, Delta files.
+"""MERGE by DuckDB: changed rows are computed once and read once. Shell: DuckDB, Delta files.
 
-Rows that are replaced are marked as deleted where they lie, or their file is written anew: `file_layout` says which.
+Replaced rows are marked as deleted in their file, or the file is rewritten: `file_layout` decides.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
-# A statement for each partition's rows and one for its changes: from so many on, delta-rs writes all at once. It holds
-# what it merges in memory, so that only few rows for each partition go there.
+# Maximum number of partitions written by one statement each. With more, delta-rs writes all at once; it holds merged
+# rows in memory, so only merges with few rows for each partition go there.
 MOST_PARTITIONS = 24
 FEW_ROWS = 10_000
 Partition = tuple[str | None, ...]
@@ -46,11 +46,11 @@ Partition = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a merge does: rows by kind; the files that it writes anew and those in which it marks rows; partitions.
+    """The plan of a merge: number of changed rows by kind, rewritten files, files with marked rows, and partitions.
 
-    `hits`: how many rows of each file change; `places`: which ones, where they are few, else nothing. `partitions` are
-    those that rows come to, each with its condition. `fits`: few partitions, each of a value that can be written, so
-    that `carry_out` may write it.
+    `hits`: number of changed rows by file; `places`: their positions, if there are few, else empty. `partitions`: those
+    that get rows, each with its condition. `fits`: there are few partitions, all with values that can be written, so
+    that `carry_out` can write the merge.
     """
 
     counts: Mapping[str, int]
@@ -58,15 +58,15 @@ class Plan:
     places: Mapping[str, list[int]]
     partitions: Mapping[Partition, str]
     fits: bool
-    rewritten: tuple[Held, ...] = ()
-    marked: tuple[Held, ...] = ()
+    rewritten: tuple[TargetFile, ...] = ()
+    marked: tuple[TargetFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A file of the target: where it lies, how the log names it, its partition, its size, its rows and those deleted.
+class TargetFile:
+    """A file of the target: its location, its name in the log, its partition, size, rows and deleted rows.
 
-    `entry`: what the log says of it, where it has been looked up.
+    `entry`: its log entry, once looked up.
     """
 
     file: str
@@ -79,87 +79,89 @@ class Held:
 
     @property
     def partition(self) -> Partition:
-        """Return the partition's values alone."""
+        """Return the partition's values without their names."""
         return tuple(self.values.values())
 
     @property
     def vector(self) -> Mapping[str, Any] | None:
-        """Return the vector of its deleted rows."""
+        """Return its deletion vector."""
         return self.entry.get("deletionVector") if self.entry else None
 
 
 def prepare(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]]) -> Plan | None:
-    """Find what a MERGE changes whose delta is the table `s`, as the table `_hits`; nothing is written yet.
+    """Compute the changes of a MERGE with the delta `s` into the table `_hits`; nothing is written to the target yet.
 
-    `files` are those that may hold a matched row. None, where the table is left to delta-rs.
+    `files`: the target's files that may contain a matched row. None if delta-rs has to write the table.
     """
     if not delta_commit.ours(table, write):
         return None
-    gone = deletion_vectors.deleted(table)
+    deleted = deletion_vectors.deleted(table)
     try:
-        held = {file.file: file for file in _held(table, write, files, gone)}
+        targets = {file.file: file for file in _target_files(table, write, files, deleted)}
     except ValueError:
         return None
-    target = _target(session, write, {file.file: file.values for file in held.values()}, gone)
+    target = _target(session, write, {file.file: file.values for file in targets.values()}, deleted)
     made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
-    return _found(session, table, write, held, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
+    return _found(session, table, write, targets, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
 
 
 def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]], most: int) -> Plan | None:
-    """Plan what a MERGE does whose rows another engine has found, which are the table `_hits`.
+    """Plan a MERGE whose changed rows another engine has computed into the table `_hits`.
 
-    `most`: so many partitions are written one by one. None, where a partition's value can't be written.
+    `most`: maximum number of partitions written one by one. None if a partition's value can't be written.
     """
     try:
-        held = {file.file: file for file in _held(table, write, files, deletion_vectors.deleted(table))}
+        targets = {file.file: file for file in _target_files(table, write, files, deletion_vectors.deleted(table))}
     except ValueError:
         return None
-    return _found(session, table, write, held, most, few=False)
+    return _found(session, table, write, targets, most, few=False)
 
 
 def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Plan) -> int:
-    """Write the files of a plan and commit them; give the number of rows that changed.
+    """Write and commit the files of a plan; return the number of changed rows.
 
-    Raises: EngineError if two rows of the delta, or two of the target, have one key.
+    Raises: EngineError if two rows of the delta, or two of the target, have the same key.
     """
     started = time.perf_counter()
     if not plan.counts:
         return 0
     delta_stats.require_days(write.table, plan.partitions)
     _require_single(session, write, statement, plan)
-    gone = deletion_vectors.deleted(table)
-    dead = _dead(session, plan, gone)
+    deleted = deletion_vectors.deleted(table)
+    dead = _dead(session, plan, deleted)
     with _written() as done:
-        added, feed = _files(session, write, plan, gone, done)
+        added, feed = _files(session, write, plan, deleted, done)
         _require_all(write, plan, sum(file.rows for file in added))
         write.may_commit()
-    delta_commit.commit(table, write, _told(statement, plan, added, feed, dead, started))
+    delta_commit.commit(table, write, _commit_content(statement, plan, added, feed, dead, started))
     left = {file.file for file in plan.rewritten}
-    stay = {file: rows for file, rows in gone.items() if file not in left}
+    stay = {file: rows for file, rows in deleted.items() if file not in left}
     deletion_vectors.keep(table, stay | dead, write.base + 1)
     return sum(plan.counts.values())
 
 
-def _held(table: Any, write: Write, files: list[dict[str, Any]], gone: deletion_vectors.Deleted) -> Iterator[Held]:
-    """List files with their partitions; ValueError where a partition's value can't be written."""
-    # Where they really lie: so their deleted rows are listed.
+def _target_files(
+    table: Any, write: Write, files: list[dict[str, Any]], deleted: deletion_vectors.Deleted
+) -> Iterator[TargetFile]:
+    """Return files with their partitions. Raises: ValueError if a partition's value can't be written."""
+    # By real paths, which identify their deleted rows.
     root = delta_table.local_path(table)
     for row in files:
         values = duckdb_scan.values_of(row, write.table.partition_by)
         file = f"{root}/{unquote(row['path'])}"
-        dead, live = len(gone.get(file, ())), row.get("num_records")
-        yield Held(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
+        dead, live = len(deleted.get(file, ())), row.get("num_records")
+        yield TargetFile(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
 
 
 def _hits(write: Write, statement: Merge, target: str) -> str:
-    """Write each row that changes: its new values, what to do, where it lies, and the values that it has there."""
+    """Return the query of changed rows: new values, operation, position, and old values."""
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
     for column in write.table.columns:
         name = identifier(column.name, "duckdb")
-        kept = f"t.{name}" if column.name not in statement.key else f"s.{name}"
-        came, stays = inserts.get(column.name, "null"), updates.get(column.name, kept)
-        new = came if came == stays else f"case when t.{FILE} is null then {came} else {stays} end"
+        unchanged = f"t.{name}" if column.name not in statement.key else f"s.{name}"
+        inserted, updated = inserts.get(column.name, "null"), updates.get(column.name, unchanged)
+        new = inserted if inserted == updated else f"case when t.{FILE} is null then {inserted} else {updated} end"
         items.append(f"cast({new} as {type_name(column.type, 'duckdb')}) as {name}")
     items += [f"t.{identifier(c.name, 'duckdb')} as {old(c.name)}" for c in write.table.columns]
     op = operation(statement, f"t.{FILE} is null")
@@ -171,22 +173,22 @@ def _hits(write: Write, statement: Merge, target: str) -> str:
 
 
 def applied(write: Write, statement: Merge) -> str:
-    """Write the rows that change, with what to do in `_op`, for delta-rs to merge."""
+    """Return the query of changed rows with their operation in `_op`, for delta-rs' merge."""
     once = "distinct " if statement.repeats else ""
     return f"select {once}{duckdb_scan.names(write.table.columns)}, {OP} as _op from _hits"
 
 
-def _target(session: Any, write: Write, values: duckdb_scan.Values, gone: deletion_vectors.Deleted) -> str:
+def _target(session: Any, write: Write, values: duckdb_scan.Values, deleted: deletion_vectors.Deleted) -> str:
     columns = write.table.columns
     if not values:
         return f"select *, null::varchar as {FILE}, null::bigint as {ROW} from ({duckdb_scan.empty(columns)})"
-    sources = duckdb_scan.live(session, list(values), values, columns, gone, "_target", places=True)
+    sources = duckdb_scan.live(session, list(values), values, columns, deleted, "_target", places=True)
     items = f"{duckdb_scan.names(columns)}, filename as {FILE}, file_row_number as {ROW}"
     return " union all ".join(f"select {items} from {source}" for source in sources)
 
 
-def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], most: int, *, few: bool) -> Plan:
-    """Count what changes, and say what becomes of the files; `few`: note also where each row lies."""
+def _found(session: Any, table: Any, write: Write, targets: Mapping[str, TargetFile], most: int, *, few: bool) -> Plan:
+    """Count the changed rows and plan the files; `few`: also record each row's position."""
     names = [identifier(name, "duckdb") for name in write.table.partition_by]
     grouped = ", ".join([OP, FILE, *names])
     counts: dict[str, int] = {}
@@ -210,41 +212,42 @@ def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], mos
                 continue
             news[texts] = news.get(texts, 0) + count
     partitions = {
-        texts: " and ".join(_is(write, n, t) for n, t in zip(names, texts, strict=True)) or "true" for texts in news
+        texts: " and ".join(_partition_condition(write, n, t) for n, t in zip(names, texts, strict=True)) or "true"
+        for texts in news
     }
-    anew, marked, known = _laid_out(table, write, held, hits, news)
+    anew, marked, known = _layout(table, write, targets, hits, news)
     copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
     most = max(most, copies // FEW_ROWS)
-    touched = {*partitions, *(held[file].partition for file in hits), *(file.partition for file in anew)}
+    touched = {*partitions, *(targets[file].partition for file in hits), *(file.partition for file in anew)}
     return Plan(counts, hits, places, partitions, fits and known and len(touched) <= most, anew, marked)
 
 
-def _laid_out(
-    table: Any, write: Write, held: Mapping[str, Held], hits: Mapping[str, int], news: Mapping[Partition, int]
-) -> tuple[tuple[Held, ...], tuple[Held, ...], bool]:
-    """Return which files are written anew, in which rows are marked, and whether the log tells what that takes."""
+def _layout(
+    table: Any, write: Write, targets: Mapping[str, TargetFile], hits: Mapping[str, int], news: Mapping[Partition, int]
+) -> tuple[tuple[TargetFile, ...], tuple[TargetFile, ...], bool]:
+    """Return the rewritten files, those with marked rows, and whether the log has all that marking needs."""
     anew = set(hits)
     if delta_commit.marks(table):
-        # One of which nobody has counted the rows can't be marked.
-        anew = {file for file in hits if held[file].rows is None}
-        for partition in {*news, *(held[file].partition for file in hits)}:
-            inside = [file for file in held.values() if file.partition == partition and file.rows is not None]
+        # A file whose number of rows is unknown can't be marked.
+        anew = {file for file in hits if targets[file].rows is None}
+        for partition in {*news, *(targets[file].partition for file in hits)}:
+            inside = [file for file in targets.values() if file.partition == partition and file.rows is not None]
             standings = [Standing(f.file, f.rows or 0, f.gone, hits.get(f.file, 0)) for f in inside]
             anew |= file_layout.rewritten(standings, news.get(partition, 0))
     marked = set(hits) - anew
-    asked = {held[file].path for file in marked | {file for file in anew if held[file].gone}}
-    entries = log_entries.of_files(write.table.path, write.base, asked)
-    known = {file: replace(held[file], entry=entries.get(held[file].path)) for file in (*anew, *marked)}
+    needed = {targets[file].path for file in marked | {file for file in anew if targets[file].gone}}
+    entries = log_entries.of_files(write.table.path, write.base, needed)
+    known = {file: replace(targets[file], entry=entries.get(targets[file].path)) for file in (*anew, *marked)}
     blank = {file for file in marked if not (known[file].entry or {}).get("stats")}
     return (
-        tuple(known[file] for file in held if file in anew or file in blank),
-        tuple(known[file] for file in held if file in marked - blank),
-        asked == entries.keys(),
+        tuple(known[file] for file in targets if file in anew or file in blank),
+        tuple(known[file] for file in targets if file in marked - blank),
+        needed == entries.keys(),
     )
 
 
-def _is(write: Write, name: str, text: str | None) -> str:
-    """Write that a partition column has a value."""
+def _partition_condition(write: Write, name: str, text: str | None) -> str:
+    """Return the condition that a partition column has a value."""
     if text is None:
         return f"{name} is null"
     kinds = {identifier(c.name, "duckdb"): c.type for c in write.table.columns}
@@ -253,7 +256,7 @@ def _is(write: Write, name: str, text: str | None) -> str:
 
 
 def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) -> None:
-    """Refuse two changes of one row: which of them stays would be chance."""
+    """Reject two changes of one row: the result would be nondeterministic."""
     matched = sum(plan.hits.values())
     if not matched:
         return
@@ -267,8 +270,8 @@ def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) ->
         )
 
 
-def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str, Any]:
-    """List the deleted rows of each file that is marked: those that were, and those that this merge changes."""
+def _dead(session: Any, plan: Plan, deleted: deletion_vectors.Deleted) -> dict[str, Any]:
+    """Return the deleted rows of each marked file: its previous ones and this merge's changed rows."""
     import pyarrow as pa
 
     if not plan.marked:
@@ -277,13 +280,13 @@ def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str,
     if not places:
         where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
         places = dict(session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall())
-    before = {file.file: gone[file.file].to_pylist() if file.file in gone else [] for file in plan.marked}
+    before = {file.file: deleted[file.file].to_pylist() if file.file in deleted else [] for file in plan.marked}
     return {file: pa.array(sorted([*numbers, *places[file]]), pa.int64()) for file, numbers in before.items()}
 
 
 @contextmanager
 def _written() -> Iterator[list[str]]:
-    """Collect the files that are written; where the rest fails they go again."""
+    """Collect the written files; on an error delete them."""
     done: list[str] = []
     try:
         yield done
@@ -294,17 +297,17 @@ def _written() -> Iterator[list[str]]:
 
 
 def _files(
-    session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str]
+    session: Any, write: Write, plan: Plan, deleted: deletion_vectors.Deleted, done: list[str]
 ) -> tuple[list[File], list[File]]:
-    """Write the files: rows that stay with rows that come, then what has changed.
+    """Write the files: remaining rows with inserted rows, then the changes.
 
-    One statement writes the rows of several partitions, and one all changes, where that can be; otherwise each
-    partition has its own.
+    If possible, one statement writes the rows of several partitions and one writes all changes; otherwise each
+    partition has its own statements.
     """
     leaving = (*plan.rewritten, *plan.marked)
     touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
     together = at_once(write, touched, sum(plan.counts.values()))
-    added = _rows_written(session, write, plan, gone, done, together=together)
+    added = _rows_written(session, write, plan, deleted, done, together=together)
     feed: list[File] = []
     if leaving and together:
         feed = copied(session, write, changes(write, list(plan.hits), "true", whole=True), "_change_data", None, done)
@@ -317,9 +320,9 @@ def _files(
 
 
 def _rows_written(
-    session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str], *, together: bool
+    session: Any, write: Write, plan: Plan, deleted: deletion_vectors.Deleted, done: list[str], *, together: bool
 ) -> list[File]:
-    """Write the rows that come, with those that stay of files that are written anew."""
+    """Write the inserted rows, with the remaining rows of rewritten files."""
     added: list[File] = []
     remade = dict.fromkeys(file.partition for file in plan.rewritten)
     alone = {**plan.partitions, **remade}
@@ -329,12 +332,12 @@ def _rows_written(
         alone = {} if few else remade
     for partition in alone:
         anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
-        sql = rows(session, write, anew, gone, plan.partitions.get(partition, "false"))
+        sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"))
         added += copied(session, write, sql, "", _values(write, partition), done)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
     anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
     if together and (rest or anew):
-        sql = rows(session, write, anew, gone, f"({' or '.join(rest) or 'false'})", whole=True)
+        sql = rows(session, write, anew, deleted, f"({' or '.join(rest) or 'false'})", whole=True)
         added += copied(session, write, sql, "", None, done)
     return added
 
@@ -344,14 +347,14 @@ def _values(write: Write, partition: Partition) -> dict[str, str | None]:
 
 
 def _staying(plan: Plan) -> int | None:
-    """Count the rows that stay of files that are written anew; None where nobody has counted those of one."""
+    """Return the number of remaining rows in rewritten files; None if the number of rows of one is unknown."""
     if any(file.rows is None for file in plan.rewritten):
         return None
     return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
 
 
 def _require_all(write: Write, plan: Plan, rows: int) -> None:
-    """Make sure that no row of a rewritten file got lost, and none came twice."""
+    """Check that no row of a rewritten file was lost or duplicated."""
     stay = _staying(plan)
     if stay is None:
         return
@@ -363,7 +366,7 @@ def _require_all(write: Write, plan: Plan, rows: int) -> None:
         )
 
 
-def _told(
+def _commit_content(
     statement: Merge,
     plan: Plan,
     added: Iterable[File],
@@ -371,7 +374,7 @@ def _told(
     dead: Mapping[str, Any],
     started: float,
 ) -> Change:
-    """Return what a commit does, in the words that delta-rs has for it."""
+    """Return the contents of the commit, with delta-rs' names for its metrics."""
     counts, added = plan.counts, tuple(added)
     rows = sum(file.rows for file in added)
     spent = {"execution_time_ms": int((time.perf_counter() - started) * 1000)}

@@ -19,23 +19,23 @@ from sqlrun.runtime.far_times import FarTime, ordered
 from sqlrun.transpile.writer import identifier, string, type_name
 
 WITH = re.compile(r"\s*with\s+(recursive\s+)?", re.IGNORECASE)
-# Microseconds that Delta's statistics may leave out of a time.
+# Maximum number of microseconds that Delta's statistics cut off a time.
 CUT = 999
 GLOB = re.compile(r"[*?\[]")
-# For each file, by its path: its partition's values, in the words of Delta's log.
+# Partition values in the log's spelling, by the file's path.
 Values = Mapping[str, Mapping[str, str | None]]
 
 
 @dataclass
 class Reads:
-    """What a statement opens: files, their bytes and rows; DuckDB skips more by the files' own statistics."""
+    """Files that a statement opens, with their bytes and rows; DuckDB skips more by the files' own statistics."""
 
     files: int = 0
     bytes: int = 0
     rows: int = 0
 
     def add(self, files: Iterable[dict[str, Any]]) -> None:
-        """Count files, as `files_at` lists them."""
+        """Add files, as `files_at` returns them."""
         for file in files:
             self.files += 1
             self.bytes += file["size_bytes"] or 0
@@ -43,16 +43,16 @@ class Reads:
 
 
 def register(session: Any, relations: tuple[Relation, ...], reads: Reads) -> None:
-    """Make each relation a temporary view of its name."""
+    """Create a temporary view for each relation, by its name."""
     for relation in relations:
         name = identifier(relation.name, "duckdb")
         session.execute(f"create or replace temp view {name} as {_body(session, relation, reads)}")
 
 
 def over(session: Any, relations: tuple[Relation, ...], reads: Reads, sql: str) -> str:
-    """Write a SELECT over relations in one with them: a view's files are opened when it is made, and again when read.
+    """Return a SELECT with the relations as its parts: DuckDB would open a view's files twice, at creation and reading.
 
-    A query that gives one of their names to a part of its own gets views.
+    If the query has a part with the name of a relation, the relations become views.
     """
     if any(_names_a_part(relation.name, sql) for relation in relations):
         register(session, relations, reads)
@@ -65,7 +65,7 @@ def over(session: Any, relations: tuple[Relation, ...], reads: Reads, sql: str) 
 
 
 def with_parts(sql: str, parts: list[str]) -> str:
-    """Put named parts before those that a SELECT has.
+    """Prepend named parts to those of a SELECT.
 
     >>> with_parts("with b as (select * from a) select * from b", ["a as (select 1)"])
     'with a as (select 1), b as (select * from a) select * from b'
@@ -90,7 +90,7 @@ def _body(session: Any, relation: Relation, reads: Reads) -> str:
 
 
 def names(columns: tuple[StoredColumn, ...]) -> str:
-    """Quote the names of columns."""
+    """Return the quoted names of columns."""
     return ", ".join(identifier(c.name, "duckdb") for c in columns)
 
 
@@ -103,7 +103,7 @@ def _rows(session: Any, relation: Relation, reads: Reads) -> str:
 
 
 def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, Any]], bool]:
-    """Return by a file's partition or statistics whether it can hold a row in one of (column, least, greatest)."""
+    """Return a filter: whether a file, by partition or statistics, can have a row in a (column, least, greatest)."""
     found: dict[str, list[tuple[Any, Any]]] = {}
     for column, low, high in ranges:
         found.setdefault(column, []).append((ordered(low), ordered(high)))
@@ -116,7 +116,7 @@ def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, A
             else:
                 top = row.get(f"max.{column}")
                 least, greatest = ordered(row.get(f"min.{column}")), ordered(top)
-                # Statistics of times are cut to milliseconds: the greatest may be almost one more.
+                # Statistics cut times to milliseconds: the maximum may be almost one more.
                 greatest = greatest + CUT if isinstance(top, datetime | FarTime) else greatest
             if least is None or greatest is None:
                 return True
@@ -129,7 +129,7 @@ def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, A
 
 
 def _merged(ends: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-    """Put ranges that overlap together: their lower ends in order, and the upper end of each.
+    """Merge overlapping ranges: return the lower ends in order, and the upper end of each.
 
     >>> _merged([(5, 6), (1, 3), (2, 4)])
     ([1, 5], [4, 6])
@@ -154,9 +154,9 @@ def scan(
     name: str,
     where: str,
 ) -> str:
-    """Write a SELECT over those of a table's files that can hold what is asked for, as `files_at` lists them.
+    """Return a SELECT over those of a table's files, as `files_at` returns them, that can contain matching rows.
 
-    `where` may read columns that are not among `columns`.
+    `where` may use columns that are not among `columns`.
     """
     reads.add(rows)
     if not rows:
@@ -164,15 +164,15 @@ def scan(
     condition = f" where {where}" if where else ""
     root = delta_table.local_path(table)
     files = [f"{root}/{unquote(row['path'])}" for row in rows]
-    partition_by, gone = table.metadata().partition_columns, deletion_vectors.deleted(table)
+    partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
     values = {file: values_of(row, partition_by) for file, row in zip(files, rows, strict=True)} if partition_by else {}
-    # The view may read more columns than it gives, and what a file lacks is NULL.
-    sources = live(session, files, values, columns, gone, name)
+    # The view may read more columns than it returns, and columns that a file lacks are NULL.
+    sources = live(session, files, values, columns, deleted, name)
     return " union all ".join(f"select {names(columns)} from {source}{condition}" for source in sources)
 
 
 def values_of(file: Mapping[str, Any], partition_by: Iterable[str]) -> dict[str, str | None]:
-    """Return the partition values of a file, as `files_at` lists it, in the words of Delta's log."""
+    """Return the partition values of a file, as `files_at` returns it, in the log's spelling."""
     return {name: delta_stats.partition_text(file[f"partition.{name}"]) for name in partition_by}
 
 
@@ -181,55 +181,55 @@ def live(
     files: list[str],
     values: Values,
     columns: tuple[StoredColumn, ...],
-    gone: deletion_vectors.Deleted,
+    deleted: deletion_vectors.Deleted,
     name: str,
     *,
     places: bool = False,
 ) -> list[str]:
-    """Write what follows FROM for the rows of files that count, as `t`; those with deleted rows are apart.
+    """Return the FROM items `t` for the live rows of files; those with deleted rows are separate.
 
-    `name`: the session holds the deleted rows as `_gone_<name>`. `places`: with the columns that tell where a row lies.
+    `name`: the session has the deleted rows as `_gone_<name>`. `places`: with the columns of a row's position.
     """
     import pyarrow as pa
 
-    whole = [file for file in files if file not in gone]
-    marked = [file for file in files if file in gone]
+    whole = [file for file in files if file not in deleted]
+    marked = [file for file in files if file in deleted]
     found = [f"{parquet(whole, values, columns, places=places)} as t"] if whole or not marked else []
     if marked:
-        held = identifier(f"_gone_{name}", "duckdb")
-        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(gone[file])) for place, file in enumerate(marked)]
-        rows = pa.concat_arrays([gone[file] for file in marked])
+        deleted_rows = identifier(f"_gone_{name}", "duckdb")
+        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(deleted[file])) for place, file in enumerate(marked)]
+        rows = pa.concat_arrays([deleted[file] for file in marked])
         session.register(f"_gone_{name}", pa.table({"file": pa.concat_arrays(numbers), "row": rows}))
         on = "g.file = t.file_index and g.row = t.file_row_number"
-        found.append(f"{parquet(marked, values, columns, places=True)} as t anti join {held} as g on {on}")
+        found.append(f"{parquet(marked, values, columns, places=True)} as t anti join {deleted_rows} as g on {on}")
     return found
 
 
 def listed(files: Iterable[str]) -> str:
-    """Write paths as a list of texts."""
+    """Return paths as a list of literals."""
     return ", ".join(string(file, "duckdb") for file in files)
 
 
 def parquet(files: list[str], values: Values, columns: tuple[StoredColumn, ...], *, places: bool = False) -> str:
-    """Write read_parquet over files; `values` are those of the log for the columns that files don't hold.
+    """Return read_parquet over files; `values`: the log's values of the columns that files don't store.
 
-    No column comes from a path: a folder above the table may be named like one, and a value may not be spelled in it.
-    `places`: with the columns that tell where a row lies.
+    No column comes from a path: a parent folder may look like a partition, and paths may spell values differently.
+    `places`: with the columns of a row's position.
     """
     read = f"read_parquet([{', '.join(string(pattern(file), 'duckdb') for file in files)}], hive_partitioning = false)"
     names = list(values[files[0]]) if files and values else []
     if not names:
         return read
     kinds = {c.name: type_name(c.type, "duckdb") for c in columns}
-    items = [_told([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
+    items = [_log_column([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
     where = ["filename", "file_index", "file_row_number"] if places else []
-    # Delta's own MERGE writes partition columns into the files of a table with a change feed; the log's values count.
-    held = f"columns(lambda c: lower(c) not in ({listed(name.lower() for name in names)}))"
-    return f"(select {', '.join([held, *where, *items])} from {read})"
+    # Delta's own MERGE writes partition columns into the files of a table with a change feed: use the log's values.
+    stored = f"columns(lambda c: lower(c) not in ({listed(name.lower() for name in names)}))"
+    return f"(select {', '.join([stored, *where, *items])} from {read})"
 
 
-def _told(texts: list[str | None], kind: str, name: str) -> str:
-    """Write a column that files don't hold, by the number of a row's file."""
+def _log_column(texts: list[str | None], kind: str, name: str) -> str:
+    """Return the expression of a column that files don't store, by the index of a row's file."""
     literals = ["null" if text is None else string(text, "duckdb") for text in texts]
     one = len(set(literals)) == 1
     value = (
@@ -241,7 +241,7 @@ def _told(texts: list[str | None], kind: str, name: str) -> str:
 
 
 def pattern(path: str) -> str:
-    """Write a path as the pattern that fits it alone.
+    """Return a path as the pattern that matches only this path.
 
     >>> pattern("/a[b]/c*.parquet")
     '/a[[]b]/c[*].parquet'
@@ -250,7 +250,7 @@ def pattern(path: str) -> str:
 
 
 def empty(columns: tuple[StoredColumn, ...]) -> str:
-    """Write a SELECT without rows."""
+    """Return a SELECT without rows."""
     items = ", ".join(f"cast(null as {type_name(c.type, 'duckdb')}) as {identifier(c.name, 'duckdb')}" for c in columns)
     return f"select {items} where false"
 
@@ -259,9 +259,9 @@ CHANGED = "case when _change_type in ('insert', 'update_postimage') then 1 else 
 
 
 def _changes(session: Any, relation: Relation, reads: Reads) -> str:
-    """Write the changes of the commits, from the files that each commit names.
+    """Return the query of the commits' changes, from the files that each commit names.
 
-    Not by delta-rs' own reader: it doesn't find change files in folders with escaped names (1.6.6).
+    delta-rs' own reader doesn't find change files in folders with escaped names (1.6.6).
     """
     files: dict[str, list[dict[str, Any]]] = {CHANGED: [], "1": [], "-1": []}
     for version in relation.commits:
@@ -285,27 +285,27 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
 
 
 def entered(relation: Relation, paths: list[str], entries: list[dict[str, Any]]) -> Values:
-    """Return the partition values of a log's entries; an empty text is NULL (Delta protocol).
+    """Return the partition values of log entries; an empty text is NULL (Delta protocol).
 
-    Some writers leave them out where a file goes: then the entry with which it came has them.
+    Some writers leave them out of a file's removal: then they come from the entry that added the file.
     """
     newest = max(relation.commits, default=0)
-    untold = {entry["path"] for entry in entries if entry.get("partitionValues") is None}
-    came = log_entries.of_files(relation.path, newest, untold) if untold else {}
-    told = [came.get(entry["path"], entry).get("partitionValues") or {} for entry in entries]
-    return {path: {name: text or None for name, text in each.items()} for path, each in zip(paths, told, strict=True)}
+    unknown = {entry["path"] for entry in entries if entry.get("partitionValues") is None}
+    additions = log_entries.of_files(relation.path, newest, unknown) if unknown else {}
+    values = [additions.get(entry["path"], entry).get("partitionValues") or {} for entry in entries]
+    return {path: {name: text or None for name, text in each.items()} for path, each in zip(paths, values, strict=True)}
 
 
 def _fed(session: Any, relation: Relation, reads: Reads) -> str:
-    """Read the change feed through delta-rs, where deletion vectors decide which rows of a file count."""
+    """Return the change feed read by delta-rs, for files whose deletion vectors decide which rows are live."""
     pieces = []
     condition = f" where {relation.where}" if relation.where else ""
     for number, table in enumerate(delta_table.change_feed(relation.path, relation.commits, None)):
-        held = f"_feed_{relation.name}_{number}"
-        session.register(held, table)
+        feed_table = f"_feed_{relation.name}_{number}"
+        session.register(feed_table, table)
         reads.files += 1
         reads.bytes += table.nbytes
         reads.rows += table.num_rows
         items = f'{names(relation.columns)}, cast({CHANGED} as bigint) as "_weight"'
-        pieces.append(f"select {items} from {identifier(held, 'duckdb')}{condition}")
+        pieces.append(f"select {items} from {identifier(feed_table, 'duckdb')}{condition}")
     return " union all ".join(pieces)

@@ -1,4 +1,4 @@
-"""Statements on DuckDB: rows are computed there, and written there or by delta-rs. Shell: DuckDB and Delta files."""
+"""Statements on DuckDB: it computes the rows, and it or delta-rs writes them. Shell: DuckDB and Delta files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.far_times import ordered
 from sqlrun.transpile.writer import identifier, string
 
-# (key column, least, greatest) of the key values that a delta touches.
+# (key column, least, greatest) of a delta's key values.
 Ranges = list[tuple[str, Any, Any]]
 MOST_LITERALS = 400
 
 
 def append(session: Any, table: Any, sql: str, commit: Any) -> int:
-    """Add the rows of a query."""
+    """Append the rows of a query; return their number."""
     count = _made(session, "_rows", sql)
     _require_days(session, table, "_rows")
     if count:
@@ -32,13 +32,13 @@ def append(session: Any, table: Any, sql: str, commit: Any) -> int:
 
 
 def append_table(session: Any, table: Any, name: str, commit: Any) -> None:
-    """Add the rows of a table of the session, in a commit also where there are none."""
+    """Append the rows of a table of the session, in a commit even if there are none."""
     _require_days(session, table, name)
     _write(table, _reader(session, f"select * from {name}"), "append", commit)
 
 
 def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
-    """Make the rows of a query the whole table."""
+    """Replace a table's rows by those of a query; return their number."""
     count = _made(session, "_rows", sql)
     _require_days(session, table, "_rows")
     _write(table, _reader(session, "select * from _rows"), "overwrite", commit)
@@ -46,20 +46,23 @@ def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
 
 
 def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tuple[str, ...], commit: Any) -> int:
-    """Make the rows of a query the whole of the partitions that it touches."""
+    """Replace the partitions that a query's rows belong to by these rows; return their number."""
     touched = _values(session, statement.touched)
     if not touched:
         return 0
     count = _made(session, "_rows", statement.sql)
     _require_days(session, table, "_rows")
-    each = [" and ".join(_is(name, v) for name, v in zip(partition_by, row, strict=True)) for row in touched]
+    each = [
+        " and ".join(_partition_condition(name, v) for name, v in zip(partition_by, row, strict=True))
+        for row in touched
+    ]
     rows = session.sql("select * from _rows").to_arrow_table()
     _write(table, rows, "overwrite", commit, predicate=" or ".join(f"({condition})" for condition in each))
     return max(1, count)
 
 
-def _is(name: str, value: Any) -> str:
-    """Write that a partition column has a value."""
+def _partition_condition(name: str, value: Any) -> str:
+    """Return the condition that a partition column has a value."""
     column = identifier(name, "duckdb")
     if value is None:
         return f"{column} is null"
@@ -70,7 +73,7 @@ def _is(name: str, value: Any) -> str:
 
 
 def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
-    """Make these rows of Python values the whole table."""
+    """Replace a table's rows by rows of Python values."""
     import pyarrow as pa
 
     schema = pa.schema(table.schema().to_arrow())
@@ -81,7 +84,7 @@ def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
 
 
 def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any, reads: duckdb_scan.Reads) -> int:
-    """Carry out a MERGE: join the delta with the target in DuckDB, then write what really differs."""
+    """Execute a MERGE: join the delta with the target in DuckDB, then write the rows that differ."""
     if not _made(session, "s", statement.delta):
         return 0
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
@@ -110,7 +113,7 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
 
 
 def _applied(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]], reads: Any) -> str:
-    """Write each row's new values and what to do with it: i(nsert), u(pdate), d(elete)."""
+    """Return the query of each row's new values and its operation: i(nsert), u(pdate), d(elete)."""
     columns = write.table.columns
     target = duckdb_scan.scan(session, table, files, columns, reads, "_target", "")
     on = " and ".join(same(statement))
@@ -118,10 +121,10 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
     items = []
     for column in columns:
         name = identifier(column.name, "duckdb")
-        kept = f"t.{name}" if column.name not in statement.key else f"s.{name}"
+        unchanged = f"t.{name}" if column.name not in statement.key else f"s.{name}"
         items.append(
             f"case when t._there is null then {inserts.get(column.name, 'null')} "
-            f"else {updates.get(column.name, kept)} end as {name}"
+            f"else {updates.get(column.name, unchanged)} end as {name}"
         )
     op = operation(statement, "t._there is null")
     joined = f"from s left join (select *, true as _there from ({target})) as t on {on}"
@@ -130,25 +133,25 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
 
 
 def _ranges(session: Any, statement: Merge) -> Ranges:
-    """Find the ranges of key values to look at: (key column, least, greatest) for each value of the group column."""
+    """Return the ranges of key values to read: (key column, least, greatest) for each value of the group column."""
     found = []
     for key, group in statement.prune.ranges:
         k, g = identifier(key, "duckdb"), identifier(group, "duckdb")
         ends = _values(session, f"select min({k}) as low, max({k}) as high from s group by {g}")
-        if any(low is None for low, _ in ends):  # a NULL lies in no range
+        if any(low is None for low, _ in ends):  # NULL is in no range
             return []
         found += [(key, low, high) for low, high in ends]
     return found
 
 
 def _values(session: Any, sql: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a query; DuckDB itself gives a text for a time that Python can't make."""
-    held = session.sql(sql).to_arrow_table()
-    return list(zip(*(arrow_rows.values(column) for column in held.columns), strict=True))
+    """Return the rows of a query; DuckDB itself returns a text for a time outside Python's range."""
+    table = session.sql(sql).to_arrow_table()
+    return list(zip(*(arrow_rows.values(column) for column in table.columns), strict=True))
 
 
 def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:
-    """Find the partition values that a delta touches."""
+    """Return the partition values of a delta."""
     found = {}
     for column in statement.prune.partitions:
         values = _values(session, f"select distinct {identifier(column, 'duckdb')} from s")
@@ -157,7 +160,7 @@ def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:
 
 
 def _keeper(partitions: dict[str, set[Any]], ranges: Ranges) -> Any:
-    """Return by partition values and statistics whether a file can hold a touched row."""
+    """Return a filter for files: whether, by partition values and statistics, one can have an affected row."""
     near = duckdb_scan.overlapping(ranges) if ranges else None
 
     def keep(row: dict[str, Any]) -> bool:
@@ -170,7 +173,7 @@ def _keeper(partitions: dict[str, set[Any]], ranges: Ranges) -> Any:
 
 
 def _literals(partitions: dict[str, set[Any]], ranges: Ranges) -> list[str]:
-    """Write what prunes the target as conditions: delta-rs opens only what they leave."""
+    """Return conditions that prune the target, so that delta-rs opens only matching files."""
     found = []
     for column, values in partitions.items():
         texts = [_literal(value) for value in values]
@@ -183,7 +186,7 @@ def _literals(partitions: dict[str, set[Any]], ranges: Ranges) -> list[str]:
 
 
 def _literal(value: Any) -> str | None:
-    """Write a value as a literal of DataFusion's SQL; None for a type that is not used to prune."""
+    """Return a value as a literal of DataFusion's SQL; None for a type that doesn't prune."""
     match value:
         case bool() | None:
             return None
@@ -231,7 +234,7 @@ def _write(table: Any, data: Any, mode: Any, commit: Any, predicate: str | None 
 
 
 def _require_days(session: Any, table: Any, name: str) -> None:
-    """Refuse rows whose partition's day Delta's log can't name (SR736)."""
+    """Reject rows with a partition day that Delta's log can't name (SR736)."""
     parts = table.metadata().partition_columns
     for field in table.schema().fields if parts else ():
         if field.name in parts and str(field.type.type) == "date":
@@ -249,5 +252,5 @@ def _reader(session: Any, sql: str) -> Any:
 
 
 def _made(session: Any, name: str, sql: str) -> int:
-    """Keep the rows of a query as a temporary table; count them."""
+    """Store the rows of a query in a temporary table; return their number."""
     return int(session.execute(f"create or replace temp table {name} as {sql}").fetchall()[0][0])

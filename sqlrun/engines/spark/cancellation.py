@@ -1,4 +1,4 @@
-"""How a statement of Spark's is stopped: its jobs are cancelled, and its stream ends. Shell: Spark, threads."""
+"""Cancellation of a Spark statement: its jobs are cancelled, and its stream stops. Shell: Spark, threads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-# Seconds between two attempts: what runs next in the same group has to be met too.
+# Seconds between two attempts: later jobs of the group have to be cancelled too.
 AGAIN = 0.5
 
 
 class Cancel:
-    """Cancels a job group when it is called, again and again; whoever calls doesn't wait for the JVM."""
+    """Cancels a job group repeatedly once called; the caller doesn't wait for the JVM."""
 
     def __init__(self, context: Any, group: str) -> None:
         self._context, self._group = context, group
@@ -22,7 +22,7 @@ class Cancel:
         self.asked = False
 
     def __call__(self) -> None:
-        """Ask the JVM in a thread of its own, unless one asks already."""
+        """Call the JVM in a separate thread, unless one is calling already."""
         now = time.monotonic()
         if now >= self._next and (self._thread is None or not self._thread.is_alive()):
             self._next, self.asked = now + AGAIN, True
@@ -30,11 +30,11 @@ class Cancel:
             self._thread.start()
 
     def _cancel(self) -> None:
-        with suppress(Exception):  # it has ended meanwhile, or the JVM has
+        with suppress(Exception):  # the group or the JVM has ended meanwhile
             self._context.cancelJobGroup(self._group)
         for stream in self.streams:
-            # Hadoop's and Delta's code may lose an interrupt and go on to the batch's job: both are repeated.
+            # Hadoop's and Delta's code may lose an interrupt and continue with the batch's job: repeat both.
             with suppress(Exception):
                 self._context.cancelJobGroup(str(stream.runId))
-            with suppress(Exception):  # it hasn't ended within `stopTimeout`
+            with suppress(Exception):  # it didn't end within `stopTimeout`
                 stream.stop()

@@ -1,7 +1,7 @@
-"""Classes that a JVM has loaded, in a file that the next one maps instead of loading them. Shell: files, the JDK.
+"""Archive of a JVM's loaded classes, which the next JVM maps instead of loading them. Shell: files, the JDK.
 
-Java calls it application class-data sharing (JEP 310, JEP 350). A JVM looks for itself whether such a file was made by
-the same Java from the same jars, and does without it where it wasn't.
+Java calls it application class-data sharing (JEP 310, JEP 350). A JVM checks whether the same Java made the archive
+from the same jars, and ignores it otherwise.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-# Seconds that writing one may take.
+# Maximum number of seconds for writing an archive.
 LONGEST = 120
-# Has a JVM remember what `keep` writes down.
+# Option that makes a JVM record its classes for `keep`.
 RECORDING = "-XX:+RecordDynamicDumpInfo"
 
 
 def folder(environment: Mapping[str, str]) -> Path:
-    """Return where files of the user's lie that can be made anew (XDG Base Directory Specification).
+    """Return the user's cache folder for sqlrun (XDG Base Directory Specification).
 
     >>> folder({"HOME": "/home/ann", "XDG_CACHE_HOME": "not/absolute"})
     PosixPath('/home/ann/.cache/sqlrun')
@@ -32,7 +32,7 @@ def folder(environment: Mapping[str, str]) -> Path:
 
 
 def file_of(java: str, jars: Path, options: str, environment: Mapping[str, str]) -> Path:
-    """Return where the classes lie that a Java has loaded from a folder of jars with some options."""
+    """Return the archive's path for a Java, a folder of jars and some options."""
     home = Path(os.path.realpath(java)).parent.parent
     parts = [str(home), _moment(home / "lib" / "modules"), str(jars), _moment(jars), options]
     key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=12).hexdigest()
@@ -47,9 +47,9 @@ def _moment(path: Path) -> int:
 
 
 def options_for(file: Path, *, record: bool) -> str:
-    """Write the options of a JVM that maps a file where there is one, and else may record for it.
+    """Return the options of a JVM that maps the archive if it exists; else, with `record`, of one that records it.
 
-    Options are parted at blanks, so a path that has any isn't used.
+    Options are separated by blanks, so a path that contains any isn't used.
     """
     if re.search(r"[\s\"']", str(file)):
         return ""
@@ -59,9 +59,9 @@ def options_for(file: Path, *, record: bool) -> str:
 
 
 def keep(java: str, pid: int, file: Path) -> bool:
-    """Write down what a JVM has loaded that was started to record it; False where that can't be done.
+    """Write the archive of a JVM that was started to record it; return False on failure.
 
-    Nothing is lost then but some seconds of each start. Files of other Javas and other jars go.
+    Without an archive each start takes some seconds longer. Archives of other Javas and other jars are deleted.
     """
     tool = Path(os.path.realpath(java)).with_name("jcmd")
     half = file.with_name(f".{file.name}.{pid}")

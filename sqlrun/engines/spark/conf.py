@@ -1,7 +1,7 @@
-"""How Spark runs a statement: small ones are interpreted, large ones compiled. Shell: Spark.
+"""Spark settings by statement size: small statements are interpreted, large ones compiled. Shell: Spark.
 
 Spark compiles Java code for each query and re-plans it after each exchange. For a change of some thousand rows that
-takes several times as long as the work itself, since each tick's literals make new code (docs/benchmarks.md).
+takes several times as long as the work itself, because each tick's literals make new code (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Settings, and the rows to be read up to which each saves more than it costs.
+# Settings, each with the maximum number of rows to read up to which it saves time.
 INTERPRETED = 50_000
 PLANNED_ONCE = 5_000_000
 SMALL = (
@@ -17,12 +17,12 @@ SMALL = (
     ("spark.sql.codegen.wholeStage", "false", INTERPRETED),
     ("spark.sql.adaptive.enabled", "false", PLANNED_ONCE),
 )
-# What a row takes in a file without statistics, at least.
+# Minimum size of a row, to estimate rows in a file without statistics.
 ROW_BYTES = 20
 
 
 def rows_in(files: Iterable[Mapping[str, Any]]) -> int:
-    """Estimate the rows of files from the log's entries: their count, or their size in bytes."""
+    """Return an estimate of the rows in files from the log's entries: their count, or their size in bytes."""
     total = 0
     for file in files:
         known = file.get("num_records")
@@ -31,10 +31,10 @@ def rows_in(files: Iterable[Mapping[str, Any]]) -> int:
 
 
 def choose(session: Any, rows: int) -> None:
-    """Set the session up for a statement that reads so many rows; what the profile sets stays as it is."""
-    given = session.sparkContext.getConf()
+    """Configure the session for a statement that reads `rows` rows; settings of the profile stay."""
+    conf = session.sparkContext.getConf()
     for key, value, most in SMALL:
-        if given.contains(key):
+        if conf.contains(key):
             continue
         if rows <= most:
             session.conf.set(key, value)

@@ -81,9 +81,9 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
-        # Rows that a MERGE changes become files there.
+        # Writes the rows that a MERGE changes to files.
         self._files = DuckDBEngine()
-        # Its own: a JVM that is lent remembers the jobs of those who had it before.
+        # Unique, because a borrowed JVM still has the jobs of earlier borrowers.
         self._group = f"sqlrun-{secrets.token_hex(4)}"
 
     @property
@@ -92,7 +92,7 @@ class SparkEngine:
         return self._spark is not None
 
     def start(self) -> None:
-        """Start the JVM; calling it again does nothing."""
+        """Start the JVM; do nothing if it runs."""
         with self._lock:
             if self._spark is None:
                 from sqlrun.engines.spark.session import session_of
@@ -101,7 +101,7 @@ class SparkEngine:
 
     @contextmanager
     def _session(self) -> Iterator[SparkSession]:
-        """Lend a session of its own: settings and temporary views are per session, and writes run in threads."""
+        """Lend a separate session: settings and temporary views are per session, and writes run in threads."""
         self.start()
         assert self._spark is not None
         try:
@@ -114,15 +114,15 @@ class SparkEngine:
             self._idle.put(session)
 
     def create(self, table: TableSpec) -> None:
-        """Make the empty table as version 0; nothing if it is there. No job of Spark's is needed for that."""
+        """Create the empty table as version 0; do nothing if it exists. This needs no Spark job."""
         delta_create.create(table)
 
     def head(self, path: str) -> int | None:
-        """Return the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None if there is no table."""
         return delta_table.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
-        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
         delta_table.require_head(path, head)
         with self._session() as session, self._limited(session, "", "restore"):
             session.conf.set(METADATA, json.dumps({foreign_commits.BY: "recovery"}))
@@ -132,7 +132,7 @@ class SparkEngine:
                 session.conf.unset(METADATA)
 
     def land(self, landing: Landing) -> Written:
-        """Land what is new with Structured Streaming, `availableNow`."""
+        """Land new files with Structured Streaming, `availableNow`."""
         started = time.perf_counter()
         before = delta_table.head(landing.table.path)
         assert before is not None
@@ -151,9 +151,9 @@ class SparkEngine:
         return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
 
     def write(self, write: Write) -> Written:
-        """Carry out one statement and assert that its commit is the one after `base`."""
+        """Execute one statement and check that its commit is the one after `base`."""
         write = replace(parameters.bound_write(write, self.dialect), own_commit=self._own_commits)
-        write.may_commit()  # Spark commits what it has written at once
+        write.may_commit()  # Spark writes and commits in one step
         with table_pool.writing(write.table.path) as table:
             return self._written(table, write)
 
@@ -201,18 +201,18 @@ class SparkEngine:
                 spark_write.merge(session, self._files.lent, table, write, write.statement)
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
-        """Run a SELECT over the relations, and over rows that are given, and return its rows."""
+        """Run a SELECT over the relations and the given rows, and return its rows."""
         with self._session() as session, self._limited(session, "", sql), _views(session, relations, given):
             return spark_views.arrow(spark_parts.frame(session, sql))
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
-        """Run a SELECT over the relations and return its rows, so many at a time; all of them are in memory."""
+        """Run a SELECT over the relations and return its rows, at most `rows` at a time; all of them are in memory."""
         found = self.query(sql, relations)
         for start in range(0, found.num_rows, rows):
             yield found.slice(start, rows)
 
     def close(self) -> None:
-        """Stop Spark and its JVM; one that is lent goes on."""
+        """Stop Spark and its JVM; a borrowed JVM continues."""
         with self._lock:
             if self._spark is not None:
                 from sqlrun.engines.spark.session import end
@@ -224,7 +224,7 @@ class SparkEngine:
 
     @contextmanager
     def _limited(self, session: SparkSession, model: str, statement: str) -> Iterator[tuple[str, Cancel]]:
-        """Run a statement's jobs as a group, explain what goes wrong in them, and stop them when their time is over."""
+        """Run a statement's jobs as a group, explain their errors, and cancel them after the time limit."""
         context, group = session.sparkContext, f"{self._group}-{next(self._numbers)}"
         context.setJobGroup(group, model, interruptOnCancel=True)
         cancel = Cancel(context, group)
@@ -239,7 +239,7 @@ class SparkEngine:
 
     @contextmanager
     def _explained(self, model: str, statement: str) -> Iterator[None]:
-        """Turn Spark's and Java's errors into one short line; the stack stays in `__cause__`."""
+        """Turn errors of Spark and Java into one short line; the stack stays in `__cause__`."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -250,7 +250,7 @@ class SparkEngine:
 
 
 def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
-    """Write a seed's few rows without a job: a cold Spark takes ten seconds for its first one."""
+    """Write a seed's few rows without a job, because the first job of a new Spark takes ten seconds."""
     commit = delta_table.commit(write.app_id, write.tick, write.metadata)
     rows = duckdb_write.load(table, statement.rows, commit)
     delta_table.follow(write.table.path, table)
@@ -261,20 +261,20 @@ def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
     lines = [line.strip() for line in text_lines(text) if line.strip()]
-    told = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
-    first = (told or lines or [type(error).__name__])[0].removeprefix(": ")
-    # `org.apache.spark.SomeException: [ERROR_CLASS] what happened`: the class and the rest say it all.
+    messages = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
+    first = (messages or lines or [type(error).__name__])[0].removeprefix(": ")
+    # `org.apache.spark.SomeException: [ERROR_CLASS] what happened`: the part from the bracket on suffices.
     return first[first.index("[") :][:500] if "[" in first else first[:500]
 
 
 def table_name(path: str) -> str:
-    """Write a table by its path."""
+    """Return a table's name in SQL, by its path."""
     return f"delta.{identifier(path, 'spark')}"
 
 
 @contextmanager
 def _views(session: Any, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> Iterator[None]:
-    """Register relations and given rows for one statement, and set the session up for one of that size."""
+    """Register relations and given rows for one statement, and configure the session for its size."""
     names = (*(relation.name for relation in relations), *given)
     try:
         spark_conf.choose(session, spark_views.register(session, relations))
@@ -286,7 +286,7 @@ def _views(session: Any, relations: tuple[Relation, ...], given: Mapping[str, pa
 
 @contextmanager
 def _transaction(session: Any, write: Write) -> Iterator[None]:
-    """Set the transaction id and metadata for one write, and take them back: they would leak to the next."""
+    """Set the transaction id and metadata for one write, and unset them: they would leak to the next."""
     session.conf.set(APP_ID, write.app_id)
     session.conf.set(APP_VERSION, str(write.tick))
     session.conf.set(METADATA, json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)}))

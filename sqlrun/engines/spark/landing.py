@@ -22,9 +22,9 @@ from sqlrun.storage.factory import storage_of
 
 
 def require_own(landing: Landing) -> None:
-    """Refuse a checkpoint that isn't this table's, or that tells of batches which the table doesn't hold.
+    """Reject a checkpoint of another table, or one with batches that the table doesn't contain.
 
-    What a loss of power has torn was set aside before the tick (`checkpoint_check.py`), so this is never its doing.
+    Damage from a power failure was moved aside before the tick (`checkpoint_check.py`), so it can't be the cause.
     """
     fault = path_fault(landing.source.stream(accept_lost=False).path, "spark")
     if fault:
@@ -38,16 +38,16 @@ def require_own(landing: Landing) -> None:
 
 
 def _check_identity(landing: Landing) -> None:
-    """Compare the checkpoint's query id with the one that the table remembers."""
+    """Check that the checkpoint's query id is the one that the table records."""
     storage, checkpoint = storage_of(landing.table.path), landing.checkpoint
     known, metadata = f"{landing.table.path}/{IDENTITY}", storage.stamp(f"{checkpoint}/{METADATA}")
-    mine = query_id(checkpoint) if metadata is not None and metadata.size else None
+    own = query_id(checkpoint) if metadata is not None and metadata.size else None
     version = delta_table.head(landing.table.path) or 0
-    if mine is not None and storage.is_there(known) and storage.text(known).strip() == mine:
+    if own is not None and storage.is_there(known) and storage.text(known).strip() == own:
         return
     if version == 0:
-        if mine is not None and numbers(checkpoint, COMMITS):
-            # Its batches went elsewhere: the stream would take their files for landed and this table would stay empty.
+        if own is not None and numbers(checkpoint, COMMITS):
+            # Its batches went to another table: the stream would skip their files and this table would stay empty.
             raise EngineError(
                 f"{landing.table.name} is empty, but its checkpoint has landed files: it belongs to another table. "
                 f"Move {landing.checkpoint} away to land from the beginning.",
@@ -55,9 +55,9 @@ def _check_identity(landing: Landing) -> None:
             )
         storage.delete(known)
         return
-    if mine is not None and not storage.is_there(known):
-        return  # stopped after the first batch, before the table was told
-    what = "is gone" if mine is None else "belongs to another table"
+    if own is not None and not storage.is_there(known):
+        return  # stopped after the first batch, before the table recorded the id
+    what = "is gone" if own is None else "belongs to another table"
     raise EngineError(
         f"{landing.table.name} holds rows, but its checkpoint {what}: landing from the beginning would double them. "
         f"Put the checkpoint back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
@@ -66,20 +66,20 @@ def _check_identity(landing: Landing) -> None:
 
 
 def _require_held(landing: Landing) -> None:
-    """Compare the checkpoint's batches with the newest that the table holds by its transaction id, the query's."""
+    """Check that the table contains the checkpoint's batches, by the query's transaction id."""
     commits = numbers(landing.checkpoint, COMMITS)
     if not commits:
         return
     query = query_id(landing.checkpoint)
     table = delta_table.open_table(landing.table.path)
-    held = table.transaction_version(query)
-    if held is None and table.version() > 0:
+    committed = table.transaction_version(query)
+    if committed is None and table.version() > 0:
         raise EngineError(
             f"{landing.table.name} holds rows, but none of its checkpoint's: landing them again could double them. "
             f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )
-    if commits[-1] > (-1 if held is None else held):
+    if commits[-1] > (-1 if committed is None else committed):
         raise EngineError(
             f"{landing.table.name} lacks batch {commits[-1]} of its checkpoint. "
             f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
@@ -89,20 +89,20 @@ def _require_held(landing: Landing) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a stream's checkpoint remembers, and how the source differs from it; each was read once."""
+    """The contents of a stream's checkpoint, and how the source differs from it; each is read once."""
 
     log: tuple[Streamed, ...]
     pending: Pending
 
 
 def look(landing: Landing) -> Known:
-    """Read what has landed and what is there."""
+    """Return the landed files and the present ones."""
     log = landing.source.streamed(landing.checkpoint)
     return Known(log, landing.source.pending(source_checkpoint.streamed(log)))
 
 
 def nothing_new(landing: Landing, known: Known) -> bool:
-    """Return without Spark whether everything has landed: the newest batch is committed and no part is pending."""
+    """Return, without Spark, whether everything has landed: the newest batch is committed and no part is pending."""
     offsets, commits = numbers(landing.checkpoint, OFFSETS), numbers(landing.checkpoint, COMMITS)
     if not offsets or offsets[-1] not in commits:
         return False
@@ -110,12 +110,12 @@ def nothing_new(landing: Landing, known: Known) -> bool:
 
 
 def notes(landing: Landing, known: Known) -> tuple[str, ...]:
-    """Return what to say of parts that changed after they landed; Spark also lands those that are being written."""
+    """Return notes about parts that changed after they landed; Spark also lands parts that are still being written."""
     return landing.source.notes((), known.pending.changed)
 
 
 def require_parts(landing: Landing, known: Known) -> None:
-    """Refuse to resume a batch whose parts are gone: Spark would fail at them in every tick."""
+    """Refuse to resume a batch whose parts are gone: Spark would fail in every tick."""
     newest = max(numbers(landing.checkpoint, COMMITS), default=-1)
     missing = landing.source.missing({each.part for each in known.log if each.batch > newest})
     if missing and not landing.accept_lost:
@@ -123,20 +123,20 @@ def require_parts(landing: Landing, known: Known) -> None:
 
 
 def _waiting_lines(landing: Landing, known: Known) -> int:
-    """Return about how many lines wait to be landed."""
+    """Return an estimate of the number of pending lines."""
     return landing.source.count(known.pending.ready).lines
 
 
 def _spelled(session: Any, folder: str) -> str:
-    """Write a folder as Spark's log does."""
+    """Return a folder in the spelling of Spark's log."""
     path = session._jvm.org.apache.hadoop.fs.Path(folder)
     spelled: str = path.getFileSystem(session._jsc.hadoopConfiguration()).makeQualified(path).toUri().toString()
     return spelled
 
 
 def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None:
-    """Run the landing query over all that is new, then stop."""
-    # A row whose expression fails is set aside with its reason; it must not end the stream.
+    """Run the landing query over all new files, then stop."""
+    # A row whose expression fails is quarantined with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
     source = landing.source.stream(accept_lost=landing.accept_lost)
     for key, value in source.settings.items():
@@ -161,7 +161,7 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None
         cancel.streams.append(query)
         query.awaitTermination()
         if cancel.asked:
-            # A stream that was stopped ends like one that has done its work.
+            # A stopped stream ends in the same way as a finished one.
             raise _stopped(landing)
         identity = f"{landing.table.path}/{IDENTITY}"
         storage_of(identity).put(identity, str(query.id).encode(), synced=True)

@@ -1,9 +1,9 @@
-"""A MERGE on Spark as two jobs: the delta is collected, then what becomes of it. Shell: Spark, DuckDB, Delta files.
+"""A MERGE on Spark as two jobs: one collects the delta, one finds changed rows. Shell: Spark, DuckDB, Delta files.
 
-Delta's own MERGE takes seven jobs a table and replays the table's log in each of them. Here the files that can hold a
-row of the delta come from the log as delta-rs has read it, Spark finds there what the delta replaces and computes the
-new values, and the rows that change, few as they are, are written and committed as on the DuckDB engine
-(`duckdb_rewrite`). What is large, or not a table that sqlrun has made, is left to Delta's MERGE.
+Delta's own MERGE takes seven jobs a table and replays the table's log in each of them. Here delta-rs lists the files
+that can contain a row of the delta, and Spark finds the replaced rows there and computes the new values. The changed
+rows, which are few, are written and committed as on the DuckDB engine (`duckdb_rewrite`). Delta's own MERGE handles
+large deltas and tables that sqlrun didn't create.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from sqlrun.transpile.writer import identifier, type_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A delta of more rows, or a target, is left to Delta's MERGE: it takes any size, in bounded memory.
+# Maximum number of rows of a delta and of a target; Delta's MERGE takes any size, in bounded memory.
 MOST_DELTA = 200_000
 MOST_TARGET = 5_000_000
-# So many partitions are written one by one; Delta's MERGE writes any number of them.
+# Maximum number of partitions written one by one; Delta's MERGE writes any number of them.
 MOST_PARTITIONS = 400
-# So many rows of the target are looked through by one task: a second one costs more than it saves.
+# Maximum number of the target's rows that one task reads: up to it a second task costs more than it saves.
 ONE_TASK = 300_000
-# Columns of what is found: what to do with a row, and where it lies.
+# Columns of the result: a row's operation, its values and its position.
 OP, NEW, OLD, FILE, ROW = "_sqlrun.op", "_sqlrun.new.", "_sqlrun.old.", spark_views.FILE, spark_views.ROW
 
 # A column of the target in an expression.
 NAMED = re.compile(r"\bt\.(?:`((?:[^`]|``)+)`|(\w+))")
 
-# Lends a session of DuckDB, in which rows become files.
+# Lends a session of DuckDB, which writes rows to files.
 Lend = Callable[[str], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The files that a delta can touch, as delta-rs lists them, and their rows."""
+    """The files that a delta can affect, as delta-rs lists them, and their number of rows."""
 
     files: tuple[dict[str, Any], ...]
     rows: int
 
 
 def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, frame: Any) -> bool:
-    """Carry out a MERGE into the open table; False, and nothing done, where it is one for Delta's own."""
+    """Execute a MERGE into the open table; return False, without any effect, if Delta's own MERGE has to do it."""
     import pyarrow.compute as pc
 
     if not delta_commit.ours(table, write):
@@ -86,12 +86,12 @@ def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, 
         plan = duckdb_merge.planned(writer, table, write, list(target.files), MOST_PARTITIONS)
         if plan is None or not plan.fits:
             return False
-        duckdb_merge.carry_out(writer, table, _noted(write), statement, plan)
+        duckdb_merge.carry_out(writer, table, _with_metadata(write), statement, plan)
     return True
 
 
 def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
-    """List the files that can hold a row of the delta, by their partitions and statistics."""
+    """Return the files that can contain a row of the delta, by their partitions and statistics."""
     import pyarrow.compute as pc
 
     parts = set(table.metadata().partition_columns)
@@ -113,32 +113,32 @@ def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
 
 
 def _ranges(delta: pa.Table, key: str, group: str) -> Iterator[tuple[Any, Any]]:
-    """Bound a key in each group of the delta."""
-    held = delta.select([key]).append_column("_group", delta[group])
-    found = held.group_by("_group").aggregate([(key, "min"), (key, "max")])
+    """Yield the ranges of a key, one for each group of the delta."""
+    keys = delta.select([key]).append_column("_group", delta[group])
+    found = keys.group_by("_group").aggregate([(key, "min"), (key, "max")])
     return zip(arrow_rows.values(found[f"{key}_min"]), arrow_rows.values(found[f"{key}_max"]), strict=True)
 
 
 def _read(write: Write, statement: Merge) -> list[str]:
-    """List the columns of the target that decide what happens; the others are looked up for the rows that change."""
+    """Return the target's columns that decide the operation; the others are read only for changed rows."""
     columns, updates = [c.name for c in write.table.columns], dict(statement.update)
     texts = [statement.delete_when, statement.update_when, statement.insert_when]
     texts += [*updates.values(), *dict(statement.insert).values()]
     found = {(quoted.replace("``", "`") or plain).lower() for text in texts for quoted, plain in NAMED.findall(text)}
-    asked = {*found, *(name.lower() for name in (*statement.key, *write.table.partition_by))}
-    return [name for name in columns if name.lower() in asked or name not in updates]
+    needed = {*found, *(name.lower() for name in (*statement.key, *write.table.partition_by))}
+    return [name for name in columns if name.lower() in needed or name not in updates]
 
 
 def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, read: list[str], rows: int) -> pa.Table:
-    """Return each row that changes: what to do with it, its new values, those of before, and where it lies."""
+    """Return each changed row: its operation, its new and old values, and its position."""
     if rows > ONE_TASK:
         on = " and ".join(same(statement, "spark"))
-        # Each task keeps of its files what the delta matches; that little meets the delta in one place.
+        # Each task filters its files by the delta; the few matches are joined with the delta in one task.
         source.hint("broadcast").createOrReplaceTempView("_delta")
         old.createOrReplaceTempView("_old")
         old = session.sql(f"select t.* from _old as t left semi join _delta as s on {on}").repartition(1)
     old.coalesce(1).createOrReplaceTempView("_old")
-    # The delta is what is hashed, so that neither side is sorted or sent anywhere.
+    # The delta is the hashed side, so that neither side is sorted or shuffled.
     source.coalesce(1).hint("shuffle_hash").createOrReplaceTempView("_delta")
     try:
         return spark_views.arrow(session.sql(_text(write.table.columns, statement, read)))
@@ -148,11 +148,11 @@ def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, r
 
 
 def _text(columns: tuple[StoredColumn, ...], statement: Merge, read: list[str]) -> str:
-    """Write what a MERGE does to each row that it changes."""
+    """Return the query of the operation and the values for each changed row."""
     updates = {name: text for name, text in statement.update if name not in statement.key}
     inserts = dict(statement.insert)
     op, file, row = (identifier(name, "spark") for name in (OP, FILE, ROW))
-    # Rows that are deleted keep their key.
+    # Deleted rows keep their key.
     items = [f"{operation(statement, f't.{file} is null')} as {op}"]
     for column in columns:
         name = identifier(column.name, "spark")
@@ -167,7 +167,7 @@ def _text(columns: tuple[StoredColumn, ...], statement: Merge, read: list[str]) 
 
 
 def _placed(found: pa.Table) -> pa.Table:
-    """Name files by their paths instead of Spark's URIs."""
+    """Replace Spark's URIs of files by paths."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -178,11 +178,11 @@ def _placed(found: pa.Table) -> pa.Table:
 
 
 def _typed(write: Write, statement: Merge, read: list[str], files: list[str]) -> str:
-    """Write the rows that change with the types that files of DuckDB's have, and what Spark hasn't read of them."""
+    """Return the query of changed rows with DuckDB's types, and with the columns that Spark hasn't read."""
     items = [f"_found.{identifier(name, 'duckdb')}" for name in (OP, FILE, ROW)]
     for column in write.table.columns:
         name = identifier(column.name, "duckdb")
-        new, old = (f"_found.{identifier(there + column.name, 'duckdb')}" for there in (NEW, OLD))
+        new, old = (f"_found.{identifier(prefix + column.name, 'duckdb')}" for prefix in (NEW, OLD))
         kind, before = type_name(column.type, "duckdb"), identifier(OLD + column.name, "duckdb")
         was = old if column.name in read else f"t.{name}" if files else "null"
         items += [f"cast({new} as {kind}) as {name}", f"cast({was} as {kind}) as {before}"]
@@ -194,7 +194,7 @@ def _typed(write: Write, statement: Merge, read: list[str], files: list[str]) ->
     return f"select {'distinct ' if statement.repeats else ''}{', '.join(items)} from {joined}"
 
 
-def _noted(write: Write) -> Write:
-    """Put the metadata where Spark's own commits have it, and its DESCRIBE HISTORY shows it."""
-    told = json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)})
-    return replace(write, metadata={**write.metadata, "userMetadata": told})
+def _with_metadata(write: Write) -> Write:
+    """Return the write with its metadata as Spark's own commits have it, so that DESCRIBE HISTORY shows it."""
+    metadata = json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)})
+    return replace(write, metadata={**write.metadata, "userMetadata": metadata})

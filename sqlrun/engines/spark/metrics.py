@@ -1,4 +1,4 @@
-"""What a write cost on Spark, from Spark's own books. Shell: Spark, Delta files."""
+"""Costs of a write on Spark, from Spark's metrics. Shell: Spark, Delta files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlrun.engine_api import Receipt, Write
 from sqlrun.engines.delta import log_entries
 from sqlrun.engines.delta import table as delta_table
 
-# The executions of the statements that run at the same time are among these.
+# Number of latest executions to search; those of concurrent statements are among them.
 RECENT = 40
-# How commits count the rows that they wrote: all of them, or by what became of them.
+# Commit metrics for written rows: the total, or by operation.
 WRITTEN = (
     ("numOutputRows", tuple(f"numTargetRows{done}" for done in ("Inserted", "Updated", "Deleted", "Copied"))),
     ("num_added_rows", tuple(f"num_target_rows_{done}" for done in ("inserted", "updated", "deleted", "copied"))),
@@ -22,7 +22,7 @@ FILES_READ = re.compile(r"^SQLPlanMetric\(number of files read,(\d+),", re.MULTI
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Jobs of one job group, and what their tasks read."""
+    """Number of jobs of a job group, and their tasks' reads."""
 
     jobs: int
     rows: int
@@ -31,7 +31,7 @@ class Costs:
 
 
 def costs(session: Any, group: str) -> Costs | None:
-    """Add up the jobs of a group; None where Spark can't tell."""
+    """Return the sum over the jobs of a group; None if Spark doesn't know."""
     from py4j.protocol import Py4JError
 
     context = session.sparkContext
@@ -53,9 +53,9 @@ def costs(session: Any, group: str) -> Costs | None:
 
 
 def _files(session: Any, jobs: set[int]) -> int | None:
-    """Add up the scans' `number of files read` over the SQL executions that ran these jobs.
+    """Return the sum of the scans' `number of files read` over the SQL executions that ran these jobs.
 
-    The newest first, and texts of many figures instead of the figures: each look at Java costs as much as a small file.
+    Newest first, and as texts with many figures at once: each call to Java costs as much as a small file.
     """
     from py4j.protocol import Py4JError
 
@@ -81,12 +81,12 @@ def _files(session: Any, jobs: set[int]) -> int | None:
 
 
 def receipt(seconds: float, spent: Costs | None, write: Write, version: int) -> Receipt:
-    """Put a receipt together: what was read from Spark, what was written from the commit's own figures."""
+    """Return the run stats: reads from Spark, writes from the commit's own metrics."""
     rows = size = files = 0
     if version > write.base:
         actions = delta_table.actions(write.table.path, version)
-        came = log_entries.brought(actions)
-        files, size = len(came), sum(int(entry.get("size") or 0) for entry in came)
+        added = log_entries.brought(actions)
+        files, size = len(added), sum(int(entry.get("size") or 0) for entry in added)
         for action in actions:
             if "commitInfo" in action:
                 rows = _rows(action["commitInfo"].get("operationMetrics") or {})
@@ -104,7 +104,7 @@ def receipt(seconds: float, spent: Costs | None, write: Write, version: int) -> 
 
 
 def _rows(metrics: dict[str, str]) -> int:
-    """Count the rows that a commit wrote, in the words of Spark or of delta-rs."""
+    """Return the number of rows that a commit wrote, by the metrics of Spark or of delta-rs."""
     for all_rows, parts in WRITTEN:
         if parts[0] in metrics:
             return sum(int(metrics.get(name) or 0) for name in parts)

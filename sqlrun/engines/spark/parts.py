@@ -1,4 +1,4 @@
-"""A statement of many parts on Spark: where it is too long written out, some are computed before it. Shell: Spark.
+"""Statements with many parts on Spark: some parts of a statement that is too long are computed first. Shell: Spark.
 
 Each of them is one job whose rows stay with the executors, as those of a large MERGE do, until nothing reads them.
 """
@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlrun.incremental import parts
 
-# So many parts, each counted as often as it is read, are left to Spark in one statement.
+# Maximum number of parts in one statement; a part counts as often as it is read.
 MOST = 300
 VIEW = "_sqlrun_part_"
 
 
 def frame(session: Any, text: str) -> Any:
-    """Return the rows of a SELECT as a DataFrame, of which some parts may have been computed already."""
+    """Return the rows of a SELECT as a DataFrame; some of its parts may already be computed."""
     every, final = parts.split(text)
     chosen = parts.first(every, final, MOST)
     if not chosen:
@@ -30,7 +30,7 @@ def frame(session: Any, text: str) -> Any:
             rows.createOrReplaceTempView(views[-1])
         return _short(session, tuple((n, read.get(n, body)) for n, body in every), final)
     finally:
-        # The frame has been analysed: it holds the rows, not the names.
+        # The frame is analyzed: it refers to the rows, not to the names.
         for view in views:
             session.catalog.dropTempView(view)
 

@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
-# The jars that are needed of the 33 that the coordinate brings with it.
+# The needed ones of the coordinate's 33 jars.
 JARS = ("io.delta_delta-spark_4.1_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
 JAVA = 17
 HINT = (
     f"Install a JDK {JAVA} or newer, for instance `apt-get install openjdk-{JAVA}-jdk-headless`, and make sure that "
     "`java -version` finds it (or set JAVA_HOME)."
 )
-# What the JVM may see of the environment: java_method() in a model could read all of it.
+# Environment variables that the JVM gets: java_method() in a model could read all of them.
 PASSED = re.compile(
     r"PATH|HOME|JAVA_HOME|LANG|LC_\w+|TZ|TMPDIR|USER|LD_LIBRARY_PATH|SPARK_LOCAL_\w+|HADOOP_\w+|PYSPARK_\w+|_PYSPARK\w+"
 )
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.app.name": "sqlrun",
-    # A warehouse is a folder; where a cluster is set up, Hadoop would look for it there.
+    # A warehouse is a folder; a cluster's configuration would make Hadoop look for it there.
     "spark.hadoop.fs.defaultFS": "file:///",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # Landing runs without ANSI errors; there too nothing has no size, rather than -1.
+    # Landing runs without ANSI errors; in this mode too, the size of NULL is NULL rather than -1.
     "spark.sql.legacy.sizeOfNull": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -56,37 +56,37 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.files.openCostInBytes": "131072",
-    # The files of a relation are listed one by one on the driver, not by a job.
+    # The driver lists the files of a relation one by one, without a job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     # Not INT96: it has no statistics to skip files by, and other readers take it for a time without a zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
+    # The delta of a MERGE is already evaluated and pinned; Delta need not materialize it again.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    # A table that nothing has changed for 30 days is read at its last version after the next commit, too: upkeep keeps
-    # the files of every version that a tick or a reader may still ask for.
+    # A table unchanged for 30 days is read at its last version after the next commit, too: maintenance retains
+    # the files of every version that a tick or a reader may still need.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-    # Deletion vectors that Delta's own statements write are files of their own: sqlrun's lie in the log.
+    # Delta's own statements write deletion vectors to separate files; sqlrun's are inline in the log.
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
     "spark.databricks.delta.update.deletionVectors.persistent": "false",
     "spark.databricks.delta.delete.deletionVectors.persistent": "false",
-    # The text of a plan that Spark keeps for its own pages, which are off.
+    # The plan's text for Spark's web pages, which are off.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.streaming.metricsEnabled": "false",
-    # Milliseconds; without an end, a stream that loses an interrupt is never asked again.
+    # Milliseconds; without a limit, a stream that loses an interrupt is never interrupted again.
     "spark.sql.streaming.stopTimeout": "1000",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     # Each relation would leave its file listing in a cache of 250 MB that no later relation reads: 100 KB a tick.
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
     "spark.cleaner.periodicGC.interval": "10min",
-    # A tick's statements and Delta's own make more code than the hundred entries of the default hold.
+    # A tick's statements and Delta's own make more code than fits the default of a hundred entries.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
 JAVA_OPTIONS = (
     "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions "
-    # Half of a warm tick's processor time goes into compiling code to the last degree: less of it, later.
+    # Half of a warm tick's CPU time goes into the JIT's highest tier: use it less, and later.
     "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 -XX:Tier4CompileThreshold=75000 "
     "-XX:Tier4BackEdgeThreshold=200000 "
     "-Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"
@@ -94,15 +94,15 @@ JAVA_OPTIONS = (
 
 
 def java_problem() -> str | None:
-    """Return what is wrong with Java, and what to do; None where it is fine."""
+    """Return what is wrong with Java and how to fix it; None if it works."""
     home, java = os.environ.get("JAVA_HOME"), _java()
     if not java or not Path(java).exists():
         return f"Spark needs Java {JAVA} or newer, and there is no java{f' in {home}' if home else ''}. {HINT}"
     try:
-        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{java} doesn't run: {error}. {HINT}"
-    found = re.search(r'version "(?:1\.)?(\d+)', shown)
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     if not found:
         return f"{java} doesn't tell its version. {HINT}"
     if int(found[1]) < JAVA:
@@ -111,12 +111,12 @@ def java_problem() -> str | None:
 
 
 def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSession:
-    """Start Spark or join one that is lent, or raise an `EngineError` that says why it doesn't start.
+    """Start Spark or join a borrowed one. Raises: EngineError with the reason if it doesn't start.
 
-    `record`: the JVM remembers for `keep_classes` what it loads.
+    `record`: the JVM records its loaded classes for `keep_classes`.
     """
     _without_connect()
-    # It prints every error that a query makes, values and Java's stack included; the engine tells what is of use.
+    # It prints every error of a query with values and Java's stack; the engine reports the useful part.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     with _interrupts_kept():
         lent = borrowed.join(key_of(settings))
@@ -128,21 +128,21 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     from pyspark.sql import SparkSession
 
     merged = _merged(settings)
-    # Not among the settings: a JVM that has loaded its classes itself may stand in for one that hasn't.
+    # Not among the settings: a JVM that has loaded its classes itself is equivalent to one that mapped them.
     merged["spark.driver.extraJavaOptions"] += f" {class_archive.options_for(_classes(), record=record)}"
     builder = SparkSession.builder
     for key, value in merged.items():
         builder = builder.config(key, value)
-    with _own_settings(), _interrupts_kept(), _launched_apart() as said:
+    with _own_settings(), _interrupts_kept(), _launched_apart() as output:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            raise EngineError(_unstarted(error, _tail(said))) from error
+            raise EngineError(_unstarted(error, _tail(output))) from error
     return session
 
 
 def keep_classes(session: SparkSession) -> None:
-    """Write down the classes that a session's JVM has loaded, once, so that the next ones start sooner."""
+    """Write the archive of a session's JVM once, so that later ones start sooner."""
     file, gateway = _classes(), session.sparkContext._gateway
     if gateway is not None and not file.exists():
         class_archive.keep(_java(), gateway.proc.pid, file)
@@ -160,16 +160,16 @@ def _java() -> str:
 
 
 def key_of(settings: dict[str, str]) -> str:
-    """Hash what a JVM is born with; one that was born with the same may stand in for another."""
+    """Return a hash of all that a JVM depends on at its start; JVMs with the same hash are interchangeable."""
     java = os.environ.get("JAVA_HOME") or shutil.which("java") or ""
-    # PATH finds Java, which is named itself.
+    # PATH only finds Java, which is hashed itself.
     seen = {n: v for n, v in os.environ.items() if PASSED.fullmatch(n) and n != "PATH" and "PYSPARK" not in n}
     born = [_merged(settings), seen, os.path.realpath(java), str(Path.cwd())]
     return hashlib.blake2b(json.dumps(born, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def end(session: SparkSession) -> None:
-    """Stop Spark and its JVM, unless they are lent."""
+    """Stop Spark and its JVM, unless it is borrowed."""
     if not borrowed.is_lent(session):
         session.stop()
 
@@ -177,7 +177,7 @@ def end(session: SparkSession) -> None:
 def _merged(settings: dict[str, str]) -> dict[str, str]:
     folder = Path(tempfile.gettempdir()) / f"sqlrun-spark-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    # Log4j parts a list of files at commas, Spark's launcher options at blanks: an address has neither.
+    # Log4j splits a list of files at commas, Spark's launcher options at blanks: a URI has neither.
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()
     options = JAVA_OPTIONS.format(log4j=log4j, home=_quoted(str(folder)))
     merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
@@ -188,7 +188,7 @@ def _merged(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    r"""Write a text so that Spark's launcher takes it for a part of one option.
+    r"""Return a text quoted for Spark's launcher, as a part of one option.
 
     >>> print(_quoted('My "own"'))
     "My \"own\""
@@ -197,7 +197,7 @@ def _quoted(text: str) -> str:
 
 
 def _jars() -> dict[str, str]:
-    """Take Delta's jars from the Ivy cache where they are: offline, and seconds faster than asking for them."""
+    """Return Delta's jars from the Ivy cache if they are there: offline, and seconds faster than resolving them."""
     for folder in (Path.home() / ".ivy2.5.2" / "jars", Path.home() / ".ivy2" / "jars"):
         files = [folder / jar for jar in JARS]
         if all(file.is_file() for file in files):
@@ -206,14 +206,14 @@ def _jars() -> dict[str, str]:
 
 
 def _without_connect() -> None:
-    """Forget a Spark Connect server for good: PySpark asks for it at every step, and a process has one or the other."""
+    """Disable Spark Connect for good: PySpark checks for it at every step, and a process has one or the other."""
     for name in [name for name in os.environ if re.fullmatch(r"SPARK_(REMOTE|API_MODE|CONNECT_\w+)", name)]:
         del os.environ[name]
 
 
 @contextmanager
 def _own_settings() -> Iterator[None]:
-    """Keep a foreign SPARK_HOME, PYSPARK_SUBMIT_ARGS and their like from PySpark; no other variable is touched."""
+    """Hide a foreign SPARK_HOME, PYSPARK_SUBMIT_ARGS and the like from PySpark; no other variable changes."""
     foreign = re.compile(r"SPARK_(?!LOCAL_)\w+|MASTER|PYSPARK_SUBMIT_ARGS|PYSPARK_GATEWAY_\w+")
     taken = {name: os.environ.pop(name) for name in list(os.environ) if foreign.fullmatch(name)}
     try:
@@ -226,19 +226,19 @@ def _own_settings() -> Iterator[None]:
 
 @contextmanager
 def _launched_apart() -> Iterator[Path]:
-    """Have the JVM born with few variables and with its output in a file, where it stays.
+    """Start the JVM with few variables and with its output in a file for its whole life.
 
-    This process changes nothing of its own for it: other threads work and print meanwhile.
+    This process's own environment stays unchanged, because other threads work and print meanwhile.
     """
     from pyspark import java_gateway
 
     handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
-    real: Any = getattr(java_gateway, "Popen")  # noqa: B009  it isn't the module's to give
+    real: Any = getattr(java_gateway, "Popen")  # noqa: B009  the module doesn't export it
 
     def launch(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
-        # What this process hasn't is PySpark's own word to the JVM.
+        # PySpark itself adds the variables that this process doesn't have.
         passed = {n: value for n, value in given["env"].items() if n not in os.environ or PASSED.fullmatch(n)}
-        # There Java would know no names of files but those in ASCII; Python takes UTF-8 too (PEP 540).
+        # In this locale Java knows only ASCII names of files; Python takes UTF-8 too (PEP 540).
         if passed.get("LC_ALL") in ("C", "POSIX"):
             passed["LC_ALL"] = "C.UTF-8"
         started: subprocess.Popen[bytes] = real(command, stdout=handle, stderr=handle, **given | {"env": passed})
@@ -255,7 +255,7 @@ def _launched_apart() -> Iterator[Path]:
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Keep the handler of SIGINT: PySpark puts its own in its place, which would cut a tick short."""
+    """Restore the handler of SIGINT, which PySpark replaces: its own would interrupt a tick."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -264,8 +264,8 @@ def _interrupts_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _unstarted(error: Exception, said: str) -> str:
-    """Return why Spark doesn't start: what Java raised, or what the JVM said before it ended; no stacks.
+def _unstarted(error: Exception, output: str) -> str:
+    """Return why Spark doesn't start: Java's error, or the JVM's last output; without stacks.
 
     >>> _unstarted(ValueError("An error occurred while calling x.\\n: a.B: Too little memory.\\n\\tat c.D"), "")
     "Spark doesn't start: Too little memory."
@@ -274,9 +274,9 @@ def _unstarted(error: Exception, said: str) -> str:
     if raised:
         return f"Spark doesn't start: {raised[1]}"
     first = (text_lines(str(error)) or [type(error).__name__])[0]
-    return f"Spark doesn't start: {first}\n{said}".rstrip()
+    return f"Spark doesn't start: {first}\n{output}".rstrip()
 
 
 def _tail(file: Path, lines: int = 5) -> str:
-    told = [line for line in text_lines(file.read_text(errors="replace")) if not line.lstrip().startswith("at ")]
-    return "\n".join(told[-lines:])
+    text = [line for line in text_lines(file.read_text(errors="replace")) if not line.lstrip().startswith("at ")]
+    return "\n".join(text[-lines:])

@@ -1,8 +1,8 @@
 """Relations of a statement as Spark views at pinned versions. Shell: Spark, Delta files.
 
-A relation whose files are known from the log is read as those Parquet files: the log is parsed once, by delta-rs, where
+A relation whose files are known from the log is read as those Parquet files: delta-rs parses the log once, while
 Delta's own reader would run Spark jobs for each version and each scan to find the same files. Tables with very many
-files or deleted rows, or a path that is not local, go through Delta's reader.
+files or deleted rows, or a path that is not local, use Delta's reader.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_FILES = 2000
-# More deleted rows than these are too many to be handed to Spark for a statement.
+# Maximum number of deleted rows that are passed to Spark for a statement.
 MOST_DELETED = 500_000
-# Values that nobody escapes: days, whole numbers, booleans, names of hidden columns.
+# Values that no writer escapes: days, whole numbers, booleans, names of hidden columns.
 PLAIN = re.compile(r"[A-Za-z0-9-]+")
-# Where a row of a table lies: its file as Spark names it, and its number there.
+# Position of a row: its file as Spark names it, and its number in it.
 FILE, ROW = "_sqlrun.file", "_sqlrun.row"
 PLACES = (f"_metadata.file_path as `{FILE}`", f"_metadata.row_index as `{ROW}`")
 WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
 
 
 def register(session: Any, relations: tuple[Relation, ...]) -> int:
-    """Make each relation a temporary view of its name; estimate the rows of their files."""
+    """Create a temporary view for each relation, by its name; return an estimate of the rows in their files."""
     total = 0
     for relation in relations:
         frame, size = _changes(session, relation) if relation.row_set == "changes" else _rows(session, relation)
@@ -47,7 +47,7 @@ def register(session: Any, relations: tuple[Relation, ...]) -> int:
 
 
 def give(session: Any, given: Mapping[str, pa.Table]) -> None:
-    """Make rows that somebody holds temporary views."""
+    """Create temporary views of rows in memory."""
     for name, rows in given.items():
         session.createDataFrame(rows).createOrReplaceTempView(identifier(name, "spark"))
 
@@ -55,7 +55,7 @@ def give(session: Any, given: Mapping[str, pa.Table]) -> None:
 def arrow(frame: Any) -> pa.Table:
     """Return the rows of a query.
 
-    A struct that is NULL and whose fields never are has no form in Arrow: its fields are said to be NULL at times.
+    Arrow has no form for a nullable struct whose fields aren't nullable: its fields are declared nullable.
     """
     schema = frame.schema.json()
     loose = re.sub(r'"(nullable|containsNull|valueContainsNull)":false', r'"\1":true', schema)
@@ -65,7 +65,7 @@ def arrow(frame: Any) -> pa.Table:
 
 
 def forget(session: Any, names: Iterable[str]) -> None:
-    """Drop the views: a name that a later statement lacks must not find an older one's rows."""
+    """Drop the views: a later statement that lacks a name must not find an earlier one's rows."""
     for name in names:
         session.catalog.dropTempView(identifier(name, "spark"))
 
@@ -90,7 +90,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
 
 
 def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether some files of an open table, as `files_at` lists them, may be read without Delta's reader."""
+    """Return whether some files of an open table, as `files_at` lists them, can be read without Delta's reader."""
     listed, partition_by = list(files), table.metadata().partition_columns
     if len(listed) > MOST_FILES or not table.table_uri.startswith(("file://", "/")):
         return False
@@ -100,56 +100,58 @@ def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def spelled(path: str, values: Mapping[str, str | None]) -> bool:
-    """Return whether a file's folders spell its partition exactly as the log does: Spark reads the folders.
+    """Return whether a file's folders spell its partition exactly as the log does, because Spark reads the folders.
 
-    Each writer escapes in a way of its own, and names an empty text as it names NULL.
+    Each writer escapes in its own way, and names an empty text like NULL.
 
     >>> spelled("day=2026-01-02/a.parquet", {"day": "2026-01-02"}), spelled("n=__x/a.parquet", {"n": "__x"})
     (True, False)
     """
     folders = path.removeprefix("_change_data/").split("/")[:-1]
-    told = [f"{name}={NO_VALUE if text is None else text}" for name, text in values.items()]
-    return folders == told and all(text is None or PLAIN.fullmatch(text) for text in values.values())
+    expected = [f"{name}={NO_VALUE if text is None else text}" for name, text in values.items()]
+    return folders == expected and all(text is None or PLAIN.fullmatch(text) for text in values.values())
 
 
 def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
     """Return the deleted rows of those of a table's files that have any."""
-    gone, root = deletion_vectors.deleted(table), delta_table.local_path(table)
-    return {file: gone[f"{root}/{file}"] for file in files if f"{root}/{file}" in gone} if gone else {}
+    deleted, root = deletion_vectors.deleted(table), delta_table.local_path(table)
+    return {file: deleted[f"{root}/{file}"] for file in files if f"{root}/{file}" in deleted} if deleted else {}
 
 
 def live(session: Any, table: Any, files: list[str], *, places: bool = False) -> Any:
-    """Read the rows of a table's files that are not deleted; with `places`, where each of them lies."""
-    root, gone = delta_table.local_path(table), _deleted(table, files)
-    whole = [file for file in files if file not in gone]
+    """Return the live rows of a table's files; with `places`, also their positions."""
+    root, deleted = delta_table.local_path(table), _deleted(table, files)
+    whole = [file for file in files if file not in deleted]
     frames = []
-    if whole or not gone:
+    if whole or not deleted:
         frame = parquet(session, root, table, whole)
         none = (f"cast(null as string) as `{FILE}`", f"cast(null as bigint) as `{ROW}`")
         frames.append(frame.selectExpr("*", *(PLACES if whole else none)) if places else frame)
-    if gone:
-        marked = parquet(session, root, table, list(gone)).selectExpr("*", *PLACES)
-        kept = marked.join(_places(session, root, gone).hint("broadcast"), [FILE, ROW], "left_anti")
-        frames.append(kept if places else kept.drop(FILE, ROW))
+    if deleted:
+        marked = parquet(session, root, table, list(deleted)).selectExpr("*", *PLACES)
+        remaining = marked.join(_places(session, root, deleted).hint("broadcast"), [FILE, ROW], "left_anti")
+        frames.append(remaining if places else remaining.drop(FILE, ROW))
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
-def _places(session: Any, root: str, gone: Mapping[str, Any]) -> Any:
-    """Make a frame of deleted rows."""
+def _places(session: Any, root: str, deleted: Mapping[str, Any]) -> Any:
+    """Return deleted rows as a frame."""
     import pyarrow as pa
 
-    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in gone.items()]
-    return session.createDataFrame(pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(gone.values()))}))
+    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in deleted.items()]
+    return session.createDataFrame(
+        pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(deleted.values()))})
+    )
 
 
 def uri_of(session: Any, path: str) -> str:
-    """Return the name of a file as Spark's scans do."""
+    """Return a file's name in Spark's scans."""
     jvm = session.sparkContext._jvm
     return str(jvm.org.apache.hadoop.fs.Path(jvm.java.io.File(path).toURI()).toUri().toString())
 
 
 def path_of(uri: str) -> str:
-    """Return the path of a file that Spark's scans name.
+    """Return the path of a file from its name in Spark's scans.
 
     >>> path_of("file:///tmp/a%2520b")
     '/tmp/a%20b'
@@ -158,7 +160,7 @@ def path_of(uri: str) -> str:
 
 
 def parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
-    """Read files of a table by its schema; partition columns come from the folders' names."""
+    """Return the rows of a table's files by its schema; partition columns come from the folders' names."""
     from pyspark.sql.types import StringType, StructType
 
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
@@ -200,7 +202,7 @@ def _filtered(frame: Any, relation: Relation) -> Any:
 
 
 def _fed(session: Any, relation: Relation) -> list[Any]:
-    """Read the change feed through Delta."""
+    """Return the change feed as Delta reads it."""
     frames = []
     for first, last in delta_table.runs(relation.commits):
         reader = session.read.format("delta").option("readChangeFeed", "true")

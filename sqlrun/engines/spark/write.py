@@ -1,4 +1,4 @@
-"""A MERGE on Spark: the delta once, the literals that prune its target, one statement. Shell: Spark."""
+"""A MERGE on Spark: evaluate the delta once, prune the target by literals, run one statement. Shell: Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlrun.engines.spark.conf import choose, rows_in
 from sqlrun.transpile.writer import identifier, string
 
 SOURCE = "_delta"
-# More partitions than this are not listed: the statement would cost more than it saves.
+# Maximum number of partitions listed in a statement: a longer list costs more than it saves.
 MOST_LITERALS = 400
 
 
@@ -27,14 +27,14 @@ def text_of(write: Write) -> str:
 
 
 def merge(session: Any, lend: spark_merge.Lend, table: Any, write: Write, statement: Merge) -> None:
-    """Carry out a MERGE into the open table; an empty one is appended to, and without a delta nothing is written."""
+    """Execute a MERGE into the open table; append to an empty one, and write nothing if the delta is empty."""
     delta = parts.frame(session, statement.delta)
     if write.base == 0:
         _insert(session, write, statement, delta)
         return
     if spark_merge.merge(session, lend, table, write, statement, delta):
         return
-    # Evaluated once: for the literals, and for both passes of the MERGE. (Delta refuses a cached source.)
+    # Evaluated once: for the literals, and for both passes of the MERGE. (Delta rejects a cached source.)
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)
     found = _touched(session, write, statement)
     if found["_count"]:
@@ -45,12 +45,12 @@ def merge(session: Any, lend: spark_merge.Lend, table: Any, write: Write, statem
 
 
 def overwrite(session: Any, write: Write, statement: Overwrite) -> None:
-    """Make the rows of a query the whole of the partitions that it touches; none touched: nothing is written."""
+    """Replace the partitions that a query's rows belong to by these rows; write nothing if there are none."""
     kinds = {c.name: c.type for c in write.table.columns}
     names = write.table.partition_by
-    asked = [f"cast({identifier(name, 'spark')} as string)" for name in names]
+    columns = [f"cast({identifier(name, 'spark')} as string)" for name in names]
     each = []
-    for row in parts.frame(session, statement.touched).selectExpr(*asked).collect():
+    for row in parts.frame(session, statement.touched).selectExpr(*columns).collect():
         tests = [
             f"{identifier(name, 'spark')} " + ("is null" if v is None else f"= {literal(v, kinds[name])}")
             for name, v in zip(names, row, strict=True)
@@ -75,7 +75,7 @@ def _insert(session: Any, write: Write, statement: Merge, delta: Any) -> None:
 
 
 def _touched(session: Any, write: Write, statement: Merge) -> Any:
-    """Count the delta's rows and list the partitions that they lie in."""
+    """Return the delta's number of rows and its partitions."""
     items = ["count(*) as _count"]
     for index, name in enumerate(statement.prune.partitions):
         column = identifier(name, "spark")
@@ -85,7 +85,7 @@ def _touched(session: Any, write: Write, statement: Merge) -> Any:
 
 
 def _literals(session: Any, write: Write, statement: Merge, found: Any) -> list[str]:
-    """Write what prunes the target, taken from the delta's own rows."""
+    """Return the literals that prune the target, from the delta's own rows."""
     kinds = {c.name: c.type for c in write.table.columns}
     literals = []
     for index, name in enumerate(statement.prune.partitions):
@@ -102,11 +102,11 @@ def _literals(session: Any, write: Write, statement: Merge, found: Any) -> list[
 
 
 def _target_rows(table: Any, statement: Merge, found: Any) -> int:
-    """Add up the rows of the partitions that a MERGE will open."""
+    """Return the number of rows in the partitions that a MERGE will open."""
     names = list(enumerate(statement.prune.partitions))
 
     def touched(file: dict[str, Any]) -> bool:
-        # A time is written without its zone in Spark's text, and both with seconds.
+        # Spark's text has a time without its zone; both have seconds.
         values = [(file.get(f"partition.{name}"), found[f"_values_{index}"]) for index, name in names]
         return all(value is None or str(value)[:19] in listed for value, listed in values)
 
@@ -114,7 +114,7 @@ def _target_rows(table: Any, statement: Merge, found: Any) -> int:
 
 
 def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:
-    """Bound a key that holds no partition column by its range in each group: files are skipped by their statistics."""
+    """Return the ranges of a key that has no partition column, one for each group: statistics then skip files."""
     k, g = identifier(key, "spark"), identifier(group, "spark")
     bounds = f"cast(min({k}) as string) as low, cast(max({k}) as string) as high"
     rows = session.sql(f"select {bounds} from {SOURCE} group by {g}").collect()
@@ -125,7 +125,7 @@ def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:
 
 
 def literal(text: str, kind: str) -> str:
-    """Write a value's text as a literal of its type.
+    """Return a value's text as a literal of its type.
 
     >>> literal("3", "int"), literal("2026-01-01", "date")
     ('3', "date '2026-01-01'")
@@ -138,7 +138,7 @@ def literal(text: str, kind: str) -> str:
 
 
 def merge_text(write: Write, statement: Merge, literals: list[str]) -> str:
-    """Write the statement."""
+    """Return the statement."""
     path = identifier(write.table.path, "spark")
     lines = [
         f"merge into delta.{path} as t using {SOURCE} as s on {' and '.join([*same(statement, 'spark'), *literals])}"
