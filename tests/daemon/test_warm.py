@@ -279,9 +279,13 @@ def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> N
         server.kill()
 
         assert client.wait(10) == 1
-        assert "the server ended while it ran this command" in client.stderr.read()
+        assert "the daemon ended while it ran this command" in client.stderr.read()
     assert not is_alive(command)
-    assert place.run("exit", "0") == (ALONE, "", "sqlrun: without the server: it is gone; `sqlrun up` starts another\n")
+    assert place.run("exit", "0") == (
+        ALONE,
+        "",
+        "sqlrun: without the daemon: it is gone; `sqlrun up` starts a new one\n",
+    )
 
 
 @pytest.mark.slow
@@ -302,7 +306,7 @@ def test_a_server_that_was_born_otherwise_is_left_alone(served: Place, more: dic
     code, out, err = served.run("tell", **more)
 
     assert (code, out) == (ALONE, "")
-    assert err.startswith("sqlrun: without the server: it was started with other ")
+    assert err.startswith("sqlrun: without the daemon: it was started with other ")
     assert differs in err
     assert err.count("\n") == 1
 
@@ -392,7 +396,7 @@ def test_a_server_that_talks_nonsense_or_not_at_all_costs_a_moment(place: Place,
             _, err = client.communicate(timeout=10)
 
     assert client.returncode == ALONE
-    assert err.startswith("sqlrun: without the server: it ")
+    assert err.startswith("sqlrun: without the daemon: it ")
 
 
 def _address(place: Place) -> str:

@@ -251,7 +251,7 @@ def test_a_macros_test_is_checked(tmp_path: Path, old: str, new: str, told: str)
         ("select 1 as idd", "ref('orders') has no column `idd`"),
         ("select 1", "a column of these rows has no name"),
         ("select 1 as id union all select 2, 3", "the branches of UNION have 1 and 2 columns"),
-        ("select 1 as id, 2 as id", "the column `id` stands twice"),
+        ("select 1 as id, 2 as id", "the column `id` is there twice"),
         ("delete from x", "SR302"),
         ("select", "SR30"),
         ("{{ ref('orders') }}", "SR30"),
@@ -287,7 +287,7 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
         ),
         (
             "{name: a, model: sums, expect: {quarantined: []}}",
-            "sums lands nothing, so it sets no line aside",
+            "sums reads no source, so it quarantines no lines",
         ),
         (
             "{name: a, model: sums, then: [{changes: [{input: ref('sums'), came: [{id: 1}]}]}]}",

@@ -148,7 +148,7 @@ def test_a_text_made_of_what_is_private_is_said_to_differ(root: Path) -> None:
     (test,) = own_tests(root, "shouted")
 
     assert code == 0
-    assert "The query computes with what was masked" in said
+    assert "The query computes with masked values" in said
     assert test.expect.rows == ({"id": 3, "loud": "MASKED_1"},)
 
 
@@ -174,7 +174,7 @@ def test_an_edited_model_is_said_to_differ_from_what_is_published(root: Path) ->
 
 
 REFUSED = {
-    ("sales",): "sales lands a source, whose lines aren't kept",
+    ("sales",): "sales lands a source, and sqlrun doesn't retain its lines",
     ("day", "--where", "shop = 'z'"): "day has no row where shop = 'z' at tick 1",
     ("day", "--where", "prize > 1"): "unknown column `prize`",
     ("day", "--where", "1 = 1; drop table day"): "--where",

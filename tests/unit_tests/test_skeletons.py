@@ -104,11 +104,11 @@ BAD = {
     "marts/a-b": "can't name a model",
     "marts/": "can't name a model",
     "marts/x__new": "sqlrun's own",
-    "marts/recent": "models/marts/recent.sql is there already",
+    "marts/recent": "models/marts/recent.sql already exists",
     "other/Recent": "is also the name of models/marts/recent.sql",
     "marts/shop__orders": "is also the name of models/staging/_sources.yml",
     "linked/x": "real folders",
-    "marts/half": "is there already",
+    "marts/half": "already exists",
 }
 
 
@@ -131,7 +131,7 @@ def test_a_new_model_is_refused(root: Path, path: str) -> None:
 
 
 def test_what_a_new_model_reads_has_to_be_there(root: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no `recen` to read\. .*Did you mean `recent`"):
+    with pytest.raises(UsageError, match=r"unknown input `recen`\. .*Did you mean `recent`"):
         new_model(root, "marts/x", ("recen",))
 
 
@@ -221,5 +221,5 @@ def test_a_test_is_put_behind_the_others_and_all_else_stays(name: str) -> None:
 
 
 def test_tests_on_one_line_are_not_added_to() -> None:
-    with pytest.raises(ValueError, match=r"m\.yml:1: `unit_tests:` stands on one line"):
+    with pytest.raises(ValueError, match=r"m\.yml:1: `unit_tests:` is on one line"):
         appended("m.yml", "unit_tests: [{name: a}]\n", TEST)

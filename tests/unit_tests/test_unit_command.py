@@ -47,7 +47,7 @@ def test_tests_are_chosen_by_model_and_by_name(selectors: list[str], expected: l
     ("selector", "message"),
     [
         ("totals::price_are_added", "Did you mean `totals::prices_are_added`?"),
-        ("test_name:nothing_like_it", "no unit test is called `nothing_like_it`"),
+        ("test_name:nothing_like_it", "unknown unit test `nothing_like_it`"),
         ("totale", "Did you mean `totals`?"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_selection_without_tests_is_said_and_passes(tmp_path: Path) -> None:
     result = tested.run(root, "-s", "lines")
 
     assert result.exit_code == 0
-    assert tested.said(result) == ["No unit tests: nothing that was selected has any."]
+    assert tested.said(result) == ["No unit tests: the selection has none."]
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_failed_runs_what_failed_until_it_passes(tmp_path: Path) -> None:
 
     nothing = tested.run(root, "--failed")
     assert nothing.exit_code == 0
-    assert tested.said(nothing) == ["No unit test failed when it last ran; nothing to run."]
+    assert tested.said(nothing) == ["All unit tests passed in their last run; nothing to run."]
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_failed_test_that_is_gone_is_dropped_with_a_word(tmp_path: Path) -> No
 
     result = tested.run(root, "--failed")
 
-    assert tested.said(result)[0] == "No longer there, and left out: totals::prices_are_added"
+    assert tested.said(result)[0] == "Skipped, because they no longer exist: totals::prices_are_added"
     assert result.exit_code == 0
 
 
@@ -121,7 +121,8 @@ def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path
     result = tested.run(root, "--failed")
 
     assert (
-        tested.said(result)[0] == "No run before is known: target/unit_tests.json is not there, or torn. Running all."
+        tested.said(result)[0]
+        == "No results of an earlier run: target/unit_tests.json is missing or corrupt. Running all tests."
     )
     assert tested.said(result)[-1] == "Done. PASS=3 FAIL=0 ERROR=0 TOTAL=3"
 

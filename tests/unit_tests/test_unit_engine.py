@@ -63,7 +63,11 @@ def test_another_engine_is_refused(tmp_path: Path) -> None:
     [
         ("contract", 2, "The table after step 2: these rows break the contract, and no build would publish them."),
         ("contract", 0, "The table before the first step: these rows break the contract"),
-        ("parity", 1, "The whole query after step 1: expected is what DuckDB says, and Spark says otherwise."),
+        (
+            "parity",
+            1,
+            "The whole query after step 1: expected is the result on DuckDB, unexpected the result on Spark.",
+        ),
     ],
 )
 def test_what_was_compared_is_told(compared: str, step: int, sentence: str) -> None:
@@ -107,7 +111,7 @@ def test_a_test_without_the_time_that_its_model_asks_for_says_where_it_stands(tm
 
     assert result.exit_code == 1
     told = " ".join(result.output.split())
-    assert "SR121 models/asks.yml:7:5 the model asks for the tick's time: give the test an `as_of`" in told
+    assert "SR121 models/asks.yml:7:5 the model uses the tick's time: add `as_of` to the test" in told
 
 
 @pytest.mark.slow

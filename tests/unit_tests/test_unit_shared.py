@@ -64,7 +64,7 @@ def test_the_fork_answers_the_second_half_and_what_it_found_out_is_known() -> No
 @pytest.mark.parametrize(("scenario", "why"), [("killed", "signal SIGKILL"), ("fails", "exit code 1")])
 @pytest.mark.slow
 def test_what_a_fork_that_ended_did_not_answer_is_an_error(scenario: str, why: str) -> None:
-    lost = [f"t{n}, error, the process that was to run it ended before ({why})" for n in (5, 6)]
+    lost = [f"t{n}, error, the process for this test ended early ({why})" for n in (5, 6)]
 
     assert said(scenario) == [*MINE, "t4, pass, the fork's", *lost, "4", "no process is left"]
 

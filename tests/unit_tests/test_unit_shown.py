@@ -124,10 +124,10 @@ def test_wide_letters_stay_in_their_columns() -> None:
 @pytest.mark.parametrize(
     ("expected", "came", "hint"),
     [
-        ("5.0", "5", "the column is a string: as numbers 5.0 and 5 would be equal, as texts they are not"),
+        ("5.0", "5", "the column is a string: as numbers 5.0 and 5 would be equal, as text they are not"),
         ("Open", "open", "they differ in upper and lower case"),
-        ("open", "open ", "they differ in blanks at the ends"),
-        ("ﬁne", "fine", "they look the same, but are other characters"),
+        ("open", "open ", "they differ in blanks at their ends"),
+        ("ﬁne", "fine", "they look the same, but have different characters"),
     ],
 )
 def test_values_that_look_the_same_are_told_apart(expected: str, came: str, hint: str) -> None:
@@ -141,9 +141,9 @@ def test_values_that_look_the_same_are_told_apart(expected: str, came: str, hint
     ("step", "compared", "sentence"),
     [
         (2, "rows", "The table after step 2."),
-        (2, "change", "The change of step 2: the rows that came to the table and those that left it."),
-        (0, "quarantined", "The lines that are set aside."),
-        (1, "whole", "The table that is kept by its changes, after step 1: expected is what the whole query gives."),
+        (2, "change", "The change of step 2: the rows added to the table and the rows removed from it."),
+        (0, "quarantined", "The quarantined lines."),
+        (1, "whole", "The incrementally maintained table, after step 1: expected is the result of the whole query."),
     ],
 )
 def test_a_step_has_its_own_sentence(step: int, compared: str, sentence: str) -> None:
@@ -155,7 +155,7 @@ def test_the_place_is_told_where_the_column_is_made(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"))
 
     assert "~  1         6 -> 5" in result.output
-    assert "total (bigint) is made at models/totals.sql:8:5: cast(sum(paid.price) as bigint)" in result.output
+    assert "total (bigint) is computed at models/totals.sql:8:5: cast(sum(paid.price) as bigint)" in result.output
 
 
 def test_a_build_tells_all_that_passed_in_one_line() -> None:
