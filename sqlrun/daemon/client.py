@@ -43,7 +43,7 @@ def handed_over(root: str, arguments: Sequence[str], program: str) -> int | None
     except FileNotFoundError:
         return None
     except ConnectionRefusedError:
-        _print_reason("it is gone; `sqlrun up` starts a new one")
+        _print_reason("it is gone; `sqlrun up` restarts it")
         return None
     except (protocol.WireError, OSError) as error:
         _print_reason(str(error))

@@ -284,7 +284,7 @@ def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> N
     assert place.run("exit", "0") == (
         ALONE,
         "",
-        "sqlrun: without the daemon: it is gone; `sqlrun up` starts a new one\n",
+        "sqlrun: without the daemon: it is gone; `sqlrun up` restarts it\n",
     )
 
 
