@@ -366,7 +366,7 @@ def test_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         protocol.require_same_user(ours)
         protocol.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(protocol.WireError, match="another user is at the other end"):
+        with pytest.raises(protocol.WireError, match="the peer is another user"):
             protocol.require_same_user(ours)
         with pytest.raises(protocol.WireError, match="belongs to another user"):
             protocol.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)

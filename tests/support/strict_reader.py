@@ -329,7 +329,7 @@ class Reader:
         declared = {name: kind for name, kind, _ in self.columns}
         if not any(k not in declared or _unknown_inside(v, declared[k]) for k, _, v in found.members):
             return None
-        # A name with escapes differs from its text in the line, so it is compared before the cut.
+        # A declared name with escapes is rescued too, because its text differs from the name.
         kept = [
             line[begins : value.end]
             for key, begins, value in found.members
