@@ -99,11 +99,11 @@ def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -
         connection.settimeout(None)
         protocol.send(connection, _request(arguments, program, ignored), (0, 1, 2))
         while True:
-            told, _ = protocol.receive(connection)
-            if "exit" in told:
-                return int(told["exit"])
-            if "signal" in told:
-                return _die(int(told["signal"]))
+            answer, _ = protocol.receive(connection)
+            if "exit" in answer:
+                return int(answer["exit"])
+            if "signal" in answer:
+                return _die(int(answer["signal"]))
     except (protocol.WireError, OSError):
         print(GONE, file=sys.stderr)
         return 1

@@ -76,8 +76,8 @@ class Command:
         answer, _ = protocol.receive(self.control)
         if "port" in answer:
             return answer["port"], answer["secret"]
-        if answer.get("told"):
-            print(f"sqlrun: starting another Spark: {answer['told']}", file=sys.stderr)
+        if answer.get("reason"):
+            print(f"sqlrun: starting another Spark: {answer['reason']}", file=sys.stderr)
         return None
 
 

@@ -33,25 +33,25 @@ def up(root: Path, name: str | None, idle: float, *, look: bool) -> int:
     settings = None if target.engine == "duckdb" else dict(target.settings)
     if target.engine == "auto":
         settings = {key: value for key, value in target.settings.items() if key.startswith("spark.")}
-    told = _status(path, settings=settings)
+    status = _status(path, settings=settings)
     if look:
-        console.lines(_lines(told, path) if told else ["There is no daemon: `sqlrun up` starts one."])
-        return 0 if told else 1
-    if told is not None and (told["stopping"] or not told["fits"] or not told["suits"]):
-        other = f"other settings than profile {target.name}'s" if told["fits"] else "another state of sqlrun"
+        console.lines(_lines(status, path) if status else ["There is no daemon: `sqlrun up` starts one."])
+        return 0 if status else 1
+    if status is not None and (status["stopping"] or not status["fits"] or not status["suits"]):
+        other = f"other settings than profile {target.name}'s" if status["fits"] else "another state of sqlrun"
         console.lines([f"The daemon was started with {other}; restarting it."])
         _stop(path, console)
-        told = None
-    if told is None:
+        status = None
+    if status is None:
         first = _start(root.resolve(), settings, idle, path)
         # The first status arrives before the daemon starts Spark.
-        told = _status(path, settings=settings) or first
-    while told["spark"]["state"] == "starting":
+        status = _status(path, settings=settings) or first
+    while status["spark"]["state"] == "starting":
         time.sleep(0.2)
-        told = _status(path)
-        if told is None:
+        status = _status(path)
+        if status is None:
             raise EngineError("the daemon ended while Spark started")
-    console.lines(_lines(told, path))
+    console.lines(_lines(status, path))
     return 0
 
 
@@ -83,28 +83,28 @@ def _status(path: str, **more: Any) -> dict[str, Any] | None:
 
 def _stop(path: str, console: Console) -> bool:
     """Ask a daemon to end and wait for it."""
-    told = _status(path, stop=True)
-    if told is None:
+    status = _status(path, stop=True)
+    if status is None:
         with suppress(OSError, protocol.WireError):
             protocol.require_private(str(Path(path).parent), kind=0o040000)
             Path(path).unlink()  # left by a killed daemon
         return False
-    if told["running"]:
-        console.lines([f"The daemon ends after its running commands: {', '.join(map(str, told['running']))}."])
+    if status["running"]:
+        console.lines([f"The daemon ends after its running commands: {', '.join(map(str, status['running']))}."])
     begun = time.monotonic()
-    while told is not None:
-        if not told["running"] and time.monotonic() - begun > LONGEST_END:
-            raise EngineError(f"the daemon, pid {told['pid']}, doesn't end")
-        begun = time.monotonic() if told["running"] else begun
+    while status is not None:
+        if not status["running"] and time.monotonic() - begun > LONGEST_END:
+            raise EngineError(f"the daemon, pid {status['pid']}, doesn't end")
+        begun = time.monotonic() if status["running"] else begun
         time.sleep(0.1)
-        told = _status(path)
+        status = _status(path)
     return True
 
 
 def _start(root: Path, settings: dict[str, str] | None, idle: float, path: str) -> dict[str, Any]:
     """Start a daemon and return its first status. Raises: EngineError with its output if it doesn't start."""
-    given = json.dumps({"root": os.path.realpath(root), "idle": idle})
-    code = BEGIN.format(path=[entry or str(Path.cwd()) for entry in sys.path], given=given)
+    task = json.dumps({"root": os.path.realpath(root), "idle": idle})
+    code = BEGIN.format(path=[entry or str(Path.cwd()) for entry in sys.path], given=task)
     flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags")()  # noqa: B009  as multiprocessing does
     started = subprocess.Popen(
         [sys.executable, *flags, "-c", code],
@@ -116,36 +116,36 @@ def _start(root: Path, settings: dict[str, str] | None, idle: float, path: str) 
         # Settings may contain secrets: an argument would show them to other users.
         started.stdin.write(json.dumps(settings))
         started.stdin.close()
-        said = []
+        output = []
         for line in started.stdout:
-            said.append(line.rstrip())
+            output.append(line.rstrip())
             with suppress(ValueError, TypeError, KeyError):
                 if json.loads(line)["pid"] == started.pid:
                     started.returncode = 0  # it keeps running: don't wait for it
                     return {**json.loads(line), "fits": True}
     started.wait()
-    told = _status(path)
-    if told is not None:
-        return told  # another `sqlrun up` was faster
-    raise EngineError(f"the daemon doesn't start: {said[-1] if said else f'exit code {started.returncode}'}")
+    status = _status(path)
+    if status is not None:
+        return status  # another `sqlrun up` was faster
+    raise EngineError(f"the daemon doesn't start: {output[-1] if output else f'exit code {started.returncode}'}")
 
 
-def _lines(told: dict[str, Any], path: str) -> list[str]:
-    spark = told["spark"]
+def _lines(status: dict[str, Any], path: str) -> list[str]:
+    spark = status["spark"]
     state = {
         "none": f"not running: {spark['trouble'] or 'it ended; the next command that needs it starts it'}",
         "starting": "starting",
         "ready": f"started in {spark['seconds']:.1f}s, free",
         "lent": f"started in {spark['seconds']:.1f}s, lent to a command",
     }[spark["state"]]
-    running = ", ".join(map(str, told["running"])) or "none"
+    running = ", ".join(map(str, status["running"])) or "none"
     return [
-        f"daemon     up, pid {told['pid']}, {path}",
+        f"daemon     up, pid {status['pid']}, {path}",
         "warm       Python's libraries: sqlglot, DuckDB, delta-rs, pyarrow, pandas, Great Expectations",
         f"Spark      {state}",
-        f"commands   {told['served']} so far; now: {running}",
-        f"ends       {_duration(told['idle'])} after the last command, or by `sqlrun down`",
-        *([] if told["fits"] else ["It was started with another state of sqlrun: `sqlrun up` restarts it."]),
+        f"commands   {status['served']} so far; now: {running}",
+        f"ends       {_duration(status['idle'])} after the last command, or by `sqlrun down`",
+        *([] if status["fits"] else ["It was started with another state of sqlrun: `sqlrun up` restarts it."]),
     ]
 
 

@@ -340,12 +340,12 @@ def listening(root: str) -> tuple[socket.socket, int]:
 
 def main(given: str) -> None:
     """Run the daemon, or a command in one of its forks."""
-    told = json.loads(given)
-    root, settings = told["root"], json.load(sys.stdin)
+    task = json.loads(given)
+    root, settings = task["root"], json.load(sys.stdin)
     born = identity()  # before libraries set variables
     listener, lock = listening(root)
     load(settings)
-    server = Server(listener, lock, root, told["idle"], settings, born)
+    server = Server(listener, lock, root, task["idle"], settings, born)
     print(json.dumps(server.status()), flush=True)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):

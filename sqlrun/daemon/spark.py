@@ -66,14 +66,14 @@ class KeptSpark:
         """Handle the Spark host's message: Spark's address, or why there is none."""
         assert self.channel is not None
         try:
-            told, _ = protocol.receive(self.channel)
+            message, _ = protocol.receive(self.channel)
         except (protocol.WireError, OSError):
-            told = {"failed": "it ended while it started"}
-        if "failed" in told:
-            self.trouble = told["failed"]
+            message = {"failed": "it ended while it started"}
+        if "failed" in message:
+            self.trouble = message["failed"]
             self.drop()
         else:
-            self._where, self.seconds = told, time.monotonic() - self._begun
+            self._where, self.seconds = message, time.monotonic() - self._begun
         self._close_channel()
         asked, self._asked = self._asked, []
         for pid, key, control in asked:
@@ -84,16 +84,16 @@ class KeptSpark:
         if self.state == "starting":
             self._asked.append((pid, key, control))
             return
-        answer: dict[str, Any] = {"told": ""}
+        answer: dict[str, Any] = {"reason": ""}
         if self.state == "lent":
-            answer = {"told": "the daemon's is lent to another command"}
+            answer = {"reason": "the daemon's is lent to another command"}
         elif self.state == "ready" and key != self._where["key"]:
-            answer = {"told": "the daemon's has other settings, another Java or another folder"}
+            answer = {"reason": "the daemon's has other settings, another Java or another folder"}
         elif self.state == "ready":
             self._borrower, self._loans = pid, self._loans + 1
             answer = {"port": self._where["port"], "secret": self._where["secret"]}
         elif self._settings is not None:
-            answer = {"told": f"the daemon has none: {self.trouble or 'it ended'}"}
+            answer = {"reason": f"the daemon has none: {self.trouble or 'it ended'}"}
         with contextlib.suppress(OSError):
             protocol.send(control, answer)
 

@@ -91,9 +91,9 @@ class Cache:
         """Return the entries used since a mark, for `learn` in another process."""
         return _lines(list(self._used.items())[mark:])
 
-    def learn(self, told: bytes) -> None:
+    def learn(self, lines: bytes) -> None:
         """Add the entries that another process used."""
-        entries = _entries(told)
+        entries = _entries(lines)
         self._new = self._new or not entries.keys() <= self._known.keys()
         self._known.update(entries)
         self._used.update(entries)

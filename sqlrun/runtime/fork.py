@@ -38,16 +38,16 @@ def done(jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
     with begun(work) as other:
         for job in jobs[:half]:
             job()
-        found = other.told.read()
+        found = other.output.read()
         if other.wait() == 0:
             cache.learn(found)
 
 
 class Fork:
-    """A fork of this process; `told` is the pipe with its output. It ends with its work, or when the pipe closes."""
+    """A fork of this process; `output` is the pipe with its results. It ends with its work, or when the pipe closes."""
 
-    def __init__(self, process: int, told: BinaryIO) -> None:
-        self.told = told
+    def __init__(self, process: int, output: BinaryIO) -> None:
+        self.output = output
         self._process = process
         self._code: int | None = None
 
@@ -59,7 +59,7 @@ class Fork:
 
     def end(self) -> None:
         """Kill it, unless it has ended."""
-        self.told.close()
+        self.output.close()
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self._process, signal.SIGKILL)

@@ -56,10 +56,10 @@ def require_warehouse(warehouse: str) -> None:
 
 def _refuse(link: Path, why: str, where: str, way: str = "") -> None:
     to = link.readlink()
-    told = f" {way}." if way else ""
+    advice = f" {way}." if way else ""
     raise UsageError(
         f"SR743 {link} is a link, to {to}. {why}, so nothing in {where} may be a link. Nothing was written. Put a "
-        f"folder or a file in its place.{told}"
+        f"folder or a file in its place.{advice}"
     )
 
 

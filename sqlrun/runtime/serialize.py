@@ -215,9 +215,9 @@ def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | Non
         return None
     kept = {name: part for name, part in forms.items() if part is not None}
     for name in kind.KEPT:
-        told = form(typing.get_type_hints(getattr(kind, name).fget)["return"])
-        assert told is not None and told.whole, name
-        kept[name] = told
+        stored = form(typing.get_type_hints(getattr(kind, name).fget)["return"])
+        assert stored is not None and stored.whole, name
+        kept[name] = stored
 
     def read(value: Any, ask: Ask) -> Any:
         raw = dict(zip(kept, _list(value, len(kept)), strict=True))

@@ -90,8 +90,8 @@ class _Watch:
         while True:
             wait = self._next()
             ready, _, _ = select.select([self.ours], [], [], wait if wait is None else max(wait, 0.001))
-            told = os.read(self.ours, 4096) if ready else b""
-            self.heard += sum(1 for number in told if number in SIGNALS)
+            numbers = os.read(self.ours, 4096) if ready else b""
+            self.heard += sum(1 for number in numbers if number in SIGNALS)
             self.look()
 
     def _next(self) -> float | None:
@@ -154,11 +154,11 @@ def _forked() -> None:
     if before.ours < 0:
         return
     with suppress(ValueError):
-        told = signal.set_wakeup_fd(-1)
-        if told == before.theirs:
+        previous = signal.set_wakeup_fd(-1)
+        if previous == before.theirs:
             _watch.listen()
         else:
-            signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+            signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
     for end in (before.ours, before.theirs):
         os.close(end)
 
@@ -238,10 +238,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def graceful(event: threading.Event, grace: float, told: Callable[[str], None], words: str) -> Iterator[None]:
+def graceful(event: threading.Event, grace: float, notify: Callable[[str], None], words: str) -> Iterator[None]:
     """Set the event on the first signal and stop after `grace` seconds; a second signal stops at once.
 
-    `told` gets the signal's name. `words` is the message printed if the process has to be killed.
+    `notify` gets the signal's name. `words` is the message printed if the process has to be killed.
     """
     watch = _watch
     watch.reset()
@@ -258,7 +258,7 @@ def graceful(event: threading.Event, grace: float, told: Callable[[str], None], 
             watch.interrupt_main()
             return
         event.set()
-        told(signal.Signals(number).name)
+        notify(signal.Signals(number).name)
 
     here = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in SIGNALS} if here else {}

@@ -67,7 +67,7 @@ def _received(other: fork.Fork, tests: Sequence[UnitTest], cache: Cache | None) 
     """Yield the fork's results when they arrive, and errors for missing ones."""
     for number in range(len(tests)):
         try:
-            result = pickle.load(other.told)
+            result = pickle.load(other.output)
         except (EOFError, pickle.UnpicklingError):
             why = f"the process for this test ended early ({_exit_text(other.wait())})"
             for left in tests[number:]:
@@ -75,7 +75,7 @@ def _received(other: fork.Fork, tests: Sequence[UnitTest], cache: Cache | None) 
             return
         yield result
     with suppress(EOFError, pickle.UnpicklingError):
-        learned = pickle.load(other.told)
+        learned = pickle.load(other.output)
         if cache is not None:
             cache.learn(learned)
     other.wait()
