@@ -72,8 +72,8 @@ def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str,
     def private(item: Item) -> bool:
         made = lineage.derive(Value(item))
         # A count or a sum reveals nothing about one guest; a text may.
-        tells = made.how == "copied" or TEXTS.match(lineage.types[item.node].get(item.column, ""))
-        return item in tagged or (bool(tells) and any(private(value.item) for value in made.made_of))
+        reveals = made.how == "copied" or TEXTS.match(lineage.types[item.node].get(item.column, ""))
+        return item in tagged or (bool(reveals) and any(private(value.item) for value in made.made_of))
 
     return tuple(item.column for item in lineage.columns(node) if private(item))
 

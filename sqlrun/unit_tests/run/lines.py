@@ -12,7 +12,7 @@ from sqlrun.incremental.landing.query import REASON
 from sqlrun.transpile.writer import identifier, names, string
 
 # Columns of a quarantined line that a test can name, in addition to the parsable part of its row.
-TOLD = (StoredColumn(REASON, "string"), StoredColumn(landing_query.RAW, "string"))
+QUARANTINE_COLUMNS = (StoredColumn(REASON, "string"), StoredColumn(landing_query.RAW, "string"))
 FILE, QUARANTINE = "given", "__quarantine"
 
 
@@ -28,7 +28,7 @@ def land(connection: Any, compiled: Compiled, query: str, lines: Sequence[str], 
         connection.execute(f"insert into lines values {rows}")
     own = [column.name for column in compiled.own.columns]
     good, bad = identifier(into, "duckdb"), identifier(f"{into}{QUARANTINE}", "duckdb")
-    quarantined = names((*(column.name for column in TOLD), *own), "duckdb")
+    quarantined = names((*(column.name for column in QUARANTINE_COLUMNS), *own), "duckdb")
     connection.execute(
         f"create or replace temp table _landed as {query};"
         f"create or replace temp table {good} as select {names(own, 'duckdb')} from _landed where {REASON} is null;"

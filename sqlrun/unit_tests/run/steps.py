@@ -25,7 +25,7 @@ from sqlrun.test_definitions.queries import given_sql
 from sqlrun.test_definitions.values import literal, shown
 from sqlrun.transpile.writer import cast, identifier, names
 from sqlrun.unit_tests.run.chain import Chain, Input
-from sqlrun.unit_tests.run.lines import QUARANTINE, TOLD, land
+from sqlrun.unit_tests.run.lines import QUARANTINE, QUARANTINE_COLUMNS, land
 from sqlrun.unit_tests.run.statements import Statements
 from sqlrun.unit_tests.run.tables import Difference, Table, broken, difference, named
 
@@ -118,7 +118,7 @@ class Play:
             listed = names((c.name for c in model.own.columns), "duckdb")
             self._memory.connection.execute(
                 f"insert into {relation(model.name, 'changes')} select {listed}, 1 from {LANDED}; "
-                f"create or replace temp table {_aside(model)} as from {LANDED}{QUARANTINE}"
+                f"create or replace temp table {_quarantine_table(model)} as from {LANDED}{QUARANTINE}"
             )
 
     def _change(self, change: Change) -> None:
@@ -240,10 +240,10 @@ class Play:
         model = next((m for ms in self._chain.landing.values() for m in ms if m.name == self._test.model), None)
         if model is None:
             raise Misuse(f"{self._at}  `quarantined`: the test gives {self._test.model} no raw lines of a source")
-        kinds = [*TOLD, *(StoredColumn(c.name, c.type) for c in self._model.columns)]
+        kinds = [*QUARANTINE_COLUMNS, *(StoredColumn(c.name, c.type) for c in self._model.columns)]
         columns = named(rows, tuple(column.name for column in kinds))
         came = any(one.lines is not None for one in self._came())
-        text = f"select {names(columns, 'duckdb')} from {_aside(model)}"
+        text = f"select {names(columns, 'duckdb')} from {_quarantine_table(model)}"
         found = tuple(self._memory.connection.execute(text).fetchall()) if came else ()
         wanted = self._rows(rows, columns, [Column(c.name, c.type, "", self._at) for c in kinds])
         return difference("quarantined", self._number, wanted, Table(columns, found), self._step_text())
@@ -315,7 +315,7 @@ def _later(as_of: datetime, before: datetime, place: Place) -> datetime:
     return as_of
 
 
-def _aside(model: Compiled) -> str:
+def _quarantine_table(model: Compiled) -> str:
     return identifier(f"{model.name}{QUARANTINE}", "duckdb")
 
 
