@@ -38,7 +38,7 @@ def up(root: Path, name: str | None, idle: float, *, look: bool) -> int:
         console.lines(_lines(status, path) if status else ["There is no daemon: `sqlrun up` starts one."])
         return 0 if status else 1
     if status is not None and (status["stopping"] or not status["fits"] or not status["suits"]):
-        other = f"other settings than profile {target.name}'s" if status["fits"] else "another state of sqlrun"
+        other = f"other settings than profile {target.name}'s" if status["fits"] else "another version of sqlrun"
         console.lines([f"The daemon was started with {other}; restarting it."])
         _stop(path, console)
         status = None
@@ -145,7 +145,7 @@ def _lines(status: dict[str, Any], path: str) -> list[str]:
         f"Spark      {state}",
         f"commands   {status['served']} so far; now: {running}",
         f"ends       {_duration(status['idle'])} after the last command, or by `sqlrun down`",
-        *([] if status["fits"] else ["It was started with another state of sqlrun: `sqlrun up` restarts it."]),
+        *([] if status["fits"] else ["It was started with another version of sqlrun: `sqlrun up` restarts it."]),
     ]
 
 

@@ -58,8 +58,8 @@ def _refuse(link: Path, why: str, where: str, way: str = "") -> None:
     to = link.readlink()
     advice = f" {way}." if way else ""
     raise UsageError(
-        f"SR743 {link} is a link, to {to}. {why}, so nothing in {where} may be a link. Nothing was written. Put a "
-        f"folder or a file in its place.{advice}"
+        f"SR743 {link} is a link to {to}. {why}, so links aren't allowed in {where}. Nothing was written. Replace "
+        f"the link by a folder or a file.{advice}"
     )
 
 

@@ -139,8 +139,11 @@ class _Watch:
                     each.interrupt()
         for each in due:
             if now >= each.end + each.seconds + OVERDUE:
-                text = f"A statement ran longer than {each.seconds:g} s and can't be interrupted (SR746). "
-                leave(1, text + "Nothing of this tick is published; the next build rolls it back.")
+                text = (
+                    f"A statement ran longer than {each.seconds:g} s and ignored the interrupt, so "
+                    "sqlrun ended the process (SR746). "
+                )
+                leave(1, text + "This tick isn't published. The next build rolls it back.")
 
 
 _watch = _Watch()
@@ -194,7 +197,10 @@ def limit_statements(statement_timeout: float) -> None:
 
 def out_of_time(one: Limited) -> str:
     """Return the error message for a statement over its time limit."""
-    return f"SR745 the statement ran longer than {one.seconds:g} s, the profile's `statement_timeout`, and was stopped"
+    return (
+        f"SR745 the statement ran longer than the profile's `statement_timeout` of {one.seconds:g} s, "
+        "and sqlrun stopped it"
+    )
 
 
 def is_stopping() -> bool:

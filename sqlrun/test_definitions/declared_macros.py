@@ -67,8 +67,10 @@ def _test(reader: Reader, item: Any, place: Place, known: Known, project: Projec
         tags=tags(reader, item),
     )
     if test.expect.quarantined is not None:
-        hint = "Leave it out: only a landing model quarantines lines."
-        reader.problem("SR121", reader.place(item["expect"], "quarantined"), "a macro quarantines nothing", hint)
+        hint = "Remove it: only models that land a source quarantine lines."
+        reader.problem(
+            "SR121", reader.place(item["expect"], "quarantined"), "`quarantined` in the test of a macro", hint
+        )
     if isinstance(item.get("sql"), str):
         _check(reader, item, test, known, project)
     return test
@@ -97,7 +99,7 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         one = reader.mapping(one, place, "an input of a macro's test", GIVEN_KEYS, ("input", "columns"))
         name, at = reader.text(one, "input"), reader.value_place(one, "input")
         if name in {other.input for other in found}:
-            reader.problem("SR112", at, f"the input {name} is given twice", "Merge the rows into one input.")
+            reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
         elif name and not re.fullmatch(r"[A-Za-z_]\w*", name):
             hint = "Choose a word, and select from it; `columns: ref('x')` gives it the columns of a model."
             reader.problem("SR121", at, f"an input of a macro's test can't be called {name}", hint)

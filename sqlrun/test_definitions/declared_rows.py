@@ -36,8 +36,8 @@ def content(reader: Reader, node: Any, table: Table, known: Known, formats: tupl
     kind = reader.choice(node, "format", formats, "dict")
     has_rows, has_fixture = node.get("rows") is not None, node.get("fixture") is not None
     if has_rows and has_fixture:
-        hint = "Delete one of them."
-        reader.problem("SR121", reader.place(node, "fixture"), "a test can't have both `rows` and a fixture", hint)
+        hint = "Remove one of them."
+        reader.problem("SR121", reader.place(node, "fixture"), "both `rows` and a fixture", hint)
         return Content()
     if has_fixture and kind not in ("csv", "sql"):
         hint = "A fixture is a file of rows: add `format: csv` or `format: sql`."
@@ -72,7 +72,7 @@ def listed_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row,
 def dict_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, ...]:
     """Return a list of mappings from column to value."""
     if isinstance(node.get(key), str):
-        hint = "Start each row with `- `, or add the text's format: `format: csv` or `format: sql`."
+        hint = "Begin each row with `- `, or set `format: csv` or `format: sql`."
         reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a list", hint)
         return ()
     found = []
@@ -141,8 +141,8 @@ def _header(reader: Reader, passage: Passage, header: tuple[Field, ...], table: 
             note(reader, passage, "SR112", field.line, field.column, message, hint)
             good = False
         elif name in names[:index]:
-            message = f"the column `{name}` is twice in the header"
-            note(reader, passage, "SR119", field.line, field.column, message, "Keep one of them.")
+            message = f"duplicate column `{name}` in the header"
+            note(reader, passage, "SR119", field.line, field.column, message, "Remove one of them.")
             good = False
     return good
 
@@ -174,7 +174,7 @@ def _field(text: str | None, kind: str) -> tuple[object, Misfit | None]:
     try:
         return json.loads(text, parse_float=Decimal), None
     except (ValueError, RecursionError):
-        return None, Misfit((), f"`{text[:60]}` is not JSON, the form of {kind.partition('<')[0]}s in CSV")
+        return None, Misfit((), f"`{text[:60]}` isn't JSON, the form of a {kind.partition('<')[0]} in CSV")
 
 
 def _message(wrong: Misfit, column: str) -> str:

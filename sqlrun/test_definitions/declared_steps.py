@@ -17,7 +17,7 @@ EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
 STEP_KEYS = ("as_of", "changes", "expect")
 CHANGE_KEYS = ("input", "format", "came", "left", "updated", "lines")
 THIS = (
-    "sqlrun has no `this`, since no model reads itself: give the inputs their earlier rows, and list under "
+    "Remove it: no model reads itself. Give the inputs their earlier rows, and write under "
     "`then:` the changes of the next tick."
 )
 
@@ -31,8 +31,8 @@ def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, as
         node = reader.mapping(node, place, "a step", STEP_KEYS)
         as_of = time_of(reader, node)
         if as_of and before and parse_time(as_of) < parse_time(before):
-            hint = "Ticks only move forward: late rows have an early time in their own columns."
-            message = f"the step's as_of {as_of} is before {before}, that of the tick before it"
+            hint = "Use the same time or a later one. For late rows, give the rows an early time."
+            message = f"the as_of {as_of} is earlier than {before}, the as_of of the previous step"
             reader.problem("SR121", reader.value_place(node, "as_of"), message, hint)
         before = as_of or before
         made = Step(place, as_of, changes(reader, node, known), expected(reader, node, table, aside, known, step=True))
@@ -61,7 +61,7 @@ def known_input(reader: Reader, node: Any, known: Collection[str], before: Colle
     text = reader.text(node, "input")
     name, at = input_name(text), reader.value_place(node, "input")
     if name in before:
-        reader.problem("SR112", at, f"the input {name} is given twice", "Merge the rows into one input.")
+        reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
     elif name == "this":
         reader.problem("SR121", at, "a test can't give `this`", THIS)
     elif text and name not in known:
@@ -82,7 +82,7 @@ def changes(reader: Reader, node: Any, known: Known) -> tuple[Change, ...]:
         updated = listed_rows(reader, one, "updated", table)
         lines = raw_lines(reader, one, "lines") if one.get("lines") is not None else None
         if all(one.get(key) is None for key in CHANGE_KEYS[2:]):
-            hint = "Add rows under `came`, `left` or `updated`, or raw `lines`."
+            hint = "Add `came`, `left`, `updated` or `lines`."
             reader.problem("SR121", place, "this change is empty", hint)
         _of_source(reader, one, name, noun)
         _found_by_grain(reader, one, name, noun, updated)
@@ -97,14 +97,14 @@ def _of_source(reader: Reader, one: Any, name: str, noun: Input) -> None:
             if one.get(key) is not None:
                 hint = "Add a later line that corrects the earlier one."
                 reader.problem(
-                    "SR121", reader.place(one, key), f"{name} is a source, and sources are append-only", hint
+                    "SR121", reader.place(one, key), f"rows can't leave {name}: sources are append-only", hint
                 )
     elif one.get("lines") is not None:
-        hint = "Give the lines to the landing model's source, or give this input rows."
-        reader.problem("SR121", reader.place(one, "lines"), f"raw lines of {name}, which is no source", hint)
+        hint = "Use rows here, or give the lines to the source of the landing model."
+        reader.problem("SR121", reader.place(one, "lines"), f"`lines` for {name}, which is not a source", hint)
     if noun.kind == "source" and one.get("lines") is not None and one.get("came") is not None:
-        hint = "Write all new data as lines, or all as rows."
-        reader.problem("SR121", reader.place(one, "lines"), "rows and raw lines of one source", hint)
+        hint = "Use either rows or raw lines for all of the source's input."
+        reader.problem("SR121", reader.place(one, "lines"), "both rows and raw lines for one source", hint)
 
 
 def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
@@ -112,15 +112,15 @@ def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: t
         return
     at = reader.place(one, "updated")
     if not noun.grain:
-        hint = "List the old row under `left` and the new one under `came`."
-        reader.problem("SR121", at, f"{name} has no grain to find the updated row by", hint)
+        hint = "Use `left` for the old row and `came` for the new one."
+        reader.problem("SR121", at, f"`updated` requires a grain, but {name} has none", hint)
     for number, row in enumerate(updated):
         lacks = [column for column in noun.grain if column not in row]
         if lacks:
             node = one["updated"]
             place = reader.place(node, number) if isinstance(node, list) and number < len(node) else at
-            message = f"the updated row lacks its {', '.join(lacks)}"
-            reader.problem("SR121", place, message, f"A row of {name} is found by {', '.join(noun.grain)}.")
+            message = f"the updated row lacks {', '.join(f'`{one}`' for one in lacks)}"
+            reader.problem("SR121", place, message, f"Add the grain of {name}: {', '.join(noun.grain)}.")
 
 
 def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known, *, step: bool) -> Expected:
@@ -138,17 +138,15 @@ def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known
     quarantined = dict_rows(reader, node, "quarantined", aside) if node.get("quarantined") is not None else None
     if found == Content() and came is None and quarantined is None:
         at = reader.value_place(item, "expect")
-        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, and [] if the result is empty.")
+        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, or `rows: []` for an empty result.")
     return Expected(found.rows, found.sql, came, left, quarantined, kinds)
 
 
 def _types(reader: Reader, node: Any, table: Table) -> Mapping[str, str]:
     """Return the types that a test declares for a CTE or a macro."""
     if node.get("columns") is not None and table.types:
-        hint = "Leave `columns` out: it is for the tests of a CTE or a macro."
-        reader.problem(
-            "SR121", reader.place(node, "columns"), f"the contract of {table.name} has its types already", hint
-        )
+        hint = "Remove `columns`. Only tests of a CTE or a macro need it."
+        reader.problem("SR121", reader.place(node, "columns"), f"`columns` repeats the contract of {table.name}", hint)
         return {}
     return types_of(reader, node, "columns")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlrun.test_definitions.names import Known
     from sqlrun.test_definitions.passages import Passage, Table
 
-LITERALS = "Rows of a unit test are made of literals: select 1 as id union all select 2."
+LITERALS = "Use literals only: select 1 as id union all select 2."
 # Functions that models may call, but rows may not: they have no tick.
 CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate)
 
@@ -61,7 +61,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
         return Problem(code, place, message, hint, excerpt)
 
     for clock in tree.find_all(*CLOCKS):
-        yield at("SR119", clock, "literal rows have no tick's time", "Write the time itself.")
+        yield at("SR119", clock, "rows of a unit test can't use the time of the tick", "Write the time as a literal.")
     for node, why, instead in unlike(tree, known.functions):
         yield at("SR310", node, why, f"{instead} {LITERALS}".strip())
     names = tree.named_selects
@@ -72,7 +72,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name, table.types)}"
             yield at("SR112", item, f"{table.name} has no column `{name}`", hint)
         elif name in names[:index]:
-            yield at("SR119", item, f"the column `{name}` is there twice", "Keep one of them.")
+            yield at("SR119", item, f"duplicate column `{name}`", "Remove one of them.")
     for part in _parts(tree):
         for name, item in zip(names, part.selects, strict=False):
             yield from (

@@ -47,4 +47,4 @@ def _not_landing(model: Model, test: UnitTest) -> Iterator[Problem]:
     for expect, place in [(test.expect, test.place), *((step.expect, step.place) for step in test.steps)]:
         if expect.quarantined is not None:
             hint = "Test the model that reads the source."
-            yield Problem("SR121", place, f"{model.name} reads no source, so it quarantines no lines", hint)
+            yield Problem("SR121", place, f"{model.name} doesn't land a source, so it quarantines no lines", hint)

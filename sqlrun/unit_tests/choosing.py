@@ -61,7 +61,7 @@ def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
         named = [test.name if BETWEEN not in wanted else key_of(test) for test in tests]
         found = {place for place, name in enumerate(named) if fnmatchcase(name, wanted)}
         if not found:
-            near = did_you_mean(wanted, named) or " `sqlrun test` lists all."
+            near = did_you_mean(wanted, named) or " `sqlrun test` lists all unit tests."
             raise UsageError(f"unknown unit test `{wanted}`.{near}")
         return found
     # A tag may belong to tests only; the graph of models doesn't know it then.

@@ -62,7 +62,7 @@ def _covered(
     console.lines(covered.lines(found))
     least, share = options["min_coverage"], covered.share(found)
     if least is not None and share < least:
-        console.print(f"Coverage is {share:.1f} %, below the required {least:g} %.", "error")
+        console.print(f"Coverage is {share:.1f} %, but must be at least {least:g} %.", "error")
         return False
     return True
 
@@ -85,13 +85,12 @@ def _failed(root: Path, prepared: Prepared, tests: tuple[UnitTest, ...], console
     """Return the tests that failed before, or all tests if no earlier results are known."""
     before = last_run.read(root)
     if before is None:
-        message = f"No results of an earlier run: {last_run.FILE} is missing or corrupt. Running all tests."
-        console.print(message, "warning")
+        console.print(f"No earlier run is known: {last_run.FILE} is missing or corrupt. Running all tests.", "warning")
         return tests
     chosen, _ = choosing.failed(tests, before)
     _, gone = choosing.failed(tests_of(prepared), before)
     if gone:
-        console.print(f"Skipped, because they no longer exist: {', '.join(gone)}", "warning")
+        console.print(f"Left out, as they no longer exist: {', '.join(gone)}", "warning")
     if not chosen:
-        console.print("All unit tests passed in their last run; nothing to run.", "good")
+        console.print("No unit test failed in its last run, so there is nothing to run.", "good")
     return chosen

@@ -30,7 +30,7 @@ INTERRUPTED = 130
 def watch(root: Path, options: Mapping[str, Any]) -> int:
     """Run the selected tests, then, until Ctrl-C, the tests that each save affects."""
     if any(options[name] not in (None, False) for name in ALONE):
-        raise UsageError("--watch can't be combined with --failed, --junit, --json and --coverage.")
+        raise UsageError("--watch can't be combined with --failed, --junit, --json or --coverage.")
     watched = _Watched(root.resolve(), options)
     # A shell starts background processes with SIGINT ignored; `kill -INT` should still end the watch.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,7 +59,7 @@ class _Watched:
     def begin(self) -> None:
         """Run all selected tests."""
         self._print_errors(lambda: self._run(None))
-        self.console.print(f"Watching {self.root.name}; Ctrl-C ends it.", "dim")
+        self.console.print(f"Watching {self.root.name}; Ctrl-C stops.", "dim")
 
     def saved(self, saved: Saved) -> None:
         """Run the tests that a save affects."""

@@ -250,8 +250,8 @@ def test_a_macros_test_is_validated(tmp_path: Path, old: str, new: str, told: st
         ("select cast('x' as int) as id", "`x` is not an int (column `id`)"),
         ("select 1 as idd", "ref('orders') has no column `idd`"),
         ("select 1", "a column of these rows has no name"),
-        ("select 1 as id union all select 2, 3", "the branches of UNION have 1 and 2 columns"),
-        ("select 1 as id, 2 as id", "the column `id` is there twice"),
+        ("select 1 as id union all select 2, 3", "the branches of UNION have different numbers of columns: 1 and 2"),
+        ("select 1 as id, 2 as id", "duplicate column `id`"),
         ("delete from x", "SR302"),
         ("select", "SR30"),
         ("{{ ref('orders') }}", "SR30"),
@@ -287,7 +287,7 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
         ),
         (
             "{name: a, model: sums, expect: {quarantined: []}}",
-            "sums reads no source, so it quarantines no lines",
+            "sums doesn't land a source, so it quarantines no lines",
         ),
         (
             "{name: a, model: sums, then: [{changes: [{input: ref('sums'), came: [{id: 1}]}]}]}",

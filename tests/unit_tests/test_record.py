@@ -174,7 +174,7 @@ def test_an_edited_model_is_reported_as_different_from_its_published_rows(root: 
 
 
 REFUSED = {
-    ("sales",): "sales lands a source, and sqlrun doesn't retain its lines",
+    ("sales",): "sales lands a source, whose lines aren't stored",
     ("day", "--where", "shop = 'z'"): "day has no row where shop = 'z' at tick 1",
     ("day", "--where", "prize > 1"): "unknown column `prize`",
     ("day", "--where", "1 = 1; drop table day"): "--where",

@@ -221,5 +221,5 @@ def test_a_test_is_appended_and_other_text_stays(name: str) -> None:
 
 
 def test_tests_on_one_line_are_rejected() -> None:
-    with pytest.raises(ValueError, match=r"m\.yml:1: `unit_tests:` is on one line"):
+    with pytest.raises(ValueError, match=r"m\.yml:1: `unit_tests:` and its tests are on one line"):
         appended("m.yml", "unit_tests: [{name: a}]\n", TEST)

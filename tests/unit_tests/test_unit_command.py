@@ -66,7 +66,7 @@ def test_a_selection_without_tests_passes_with_a_warning(tmp_path: Path) -> None
     result = tested.run(root, "-s", "lines")
 
     assert result.exit_code == 0
-    assert tested.said(result) == ["No unit tests: the selection has none."]
+    assert tested.said(result) == ["No unit tests: no selected model has one."]
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_failed_runs_failed_tests_until_they_pass(tmp_path: Path) -> None:
 
     nothing = tested.run(root, "--failed")
     assert nothing.exit_code == 0
-    assert tested.said(nothing) == ["All unit tests passed in their last run; nothing to run."]
+    assert tested.said(nothing) == ["No unit test failed in its last run, so there is nothing to run."]
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_deleted_failed_test_is_skipped_with_a_warning(tmp_path: Path) -> None
 
     result = tested.run(root, "--failed")
 
-    assert tested.said(result)[0] == "Skipped, because they no longer exist: totals::prices_are_added"
+    assert tested.said(result)[0] == "Left out, as they no longer exist: totals::prices_are_added"
     assert result.exit_code == 0
 
 
@@ -122,7 +122,7 @@ def test_failed_runs_everything_without_an_earlier_run(text: str | None, tmp_pat
 
     assert (
         tested.said(result)[0]
-        == "No results of an earlier run: target/unit_tests.json is missing or corrupt. Running all tests."
+        == "No earlier run is known: target/unit_tests.json is missing or corrupt. Running all tests."
     )
     assert tested.said(result)[-1] == "Done. PASS=3 FAIL=0 ERROR=0 TOTAL=3"
 

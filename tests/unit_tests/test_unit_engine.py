@@ -66,7 +66,7 @@ def test_an_unknown_engine_is_rejected(tmp_path: Path) -> None:
         (
             "parity",
             1,
-            "The whole query after step 1: expected is the result on DuckDB, unexpected the result on Spark.",
+            "The whole query after step 1: expected is the result of DuckDB; that of Spark differs.",
         ),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_missing_as_of_is_reported_with_its_place(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     told = " ".join(result.output.split())
-    assert "SR121 models/asks.yml:7:5 the model uses the tick's time: add `as_of` to the test" in told
+    assert "SR121 models/asks.yml:7:5 the model reads the time of the tick. Add `as_of` to the test" in told
 
 
 @pytest.mark.slow

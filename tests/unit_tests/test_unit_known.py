@@ -99,4 +99,4 @@ def test_the_summary_says_when_tests_ran() -> None:
     ran, known = (TestResult("doubles", "twice", Place("f"), "pass", seconds) for seconds in (0.5, 0.0))
 
     assert str(brief([ran])[0]).endswith("[PASS in 0.50s]")
-    assert str(brief([known])[0]).endswith("[PASS earlier, and the project is unchanged]")
+    assert str(brief([known])[0]).endswith("[PASS before, unchanged since]")

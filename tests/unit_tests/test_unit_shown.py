@@ -126,8 +126,8 @@ def test_wide_characters_stay_aligned() -> None:
     [
         ("5.0", "5", "the column is a string: as numbers 5.0 and 5 would be equal, as text they are not"),
         ("Open", "open", "they differ in upper and lower case"),
-        ("open", "open ", "they differ in blanks at their ends"),
-        ("ﬁne", "fine", "they look the same, but have different characters"),
+        ("open", "open ", "they differ in leading or trailing blanks"),
+        ("ﬁne", "fine", "they look the same, but have other characters"),
     ],
 )
 def test_a_hint_explains_values_that_look_equal(expected: str, came: str, hint: str) -> None:
@@ -143,7 +143,11 @@ def test_a_hint_explains_values_that_look_equal(expected: str, came: str, hint: 
         (2, "rows", "The table after step 2."),
         (2, "change", "The change of step 2: the rows added to the table and the rows removed from it."),
         (0, "quarantined", "The quarantined lines."),
-        (1, "whole", "The incrementally maintained table, after step 1: expected is the result of the whole query."),
+        (
+            1,
+            "whole",
+            "The table as maintained by its changes, after step 1; expected is the result of the whole query.",
+        ),
     ],
 )
 def test_a_step_has_its_own_sentence(step: int, compared: str, sentence: str) -> None:

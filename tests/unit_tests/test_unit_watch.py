@@ -119,7 +119,7 @@ def test_watch_rejects_machine_output(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--watch", "--json")
 
     assert result.exit_code == 2
-    assert "--watch can't be combined" in result.output
+    assert "--watch can't be combined with" in result.output
 
 
 @pytest.mark.slow

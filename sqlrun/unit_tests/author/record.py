@@ -61,8 +61,7 @@ def record(root: Path, options: Mapping[str, Any]) -> list[str]:
     past = _Past(prepared, ledger, tick_of(ledger), model.name)
     if past.query.rendered.sources:
         raise UsageError(
-            f"{model.name} lands a source, and sqlrun doesn't retain its lines: start with "
-            f"`sqlrun new test {model.name}`"
+            f"{model.name} lands a source, whose lines aren't stored. Begin with `sqlrun new test {model.name}`"
         )
     rows = past.published_rows(options["where"] or "", options["limit"])
     with Answers(prepared.project, past.queries, model.name, past.as_of) as answers:
@@ -204,7 +203,7 @@ class _Search:
             self._read(keyed=False)
             self._exact = self._reproduces()
             if self._exact:
-                notes.append("The model's keys could not narrow the inputs: all of their rows were searched.")
+                notes.append("The model's keys couldn't narrow the inputs, so sqlrun searched all of their rows.")
         if self._exact:
             # Few rows with the same keys stay together: earlier versions and cancellations explain more than one row.
             for name in sorted(self._kept, key=lambda one: -len(self._kept[one])):
@@ -213,14 +212,16 @@ class _Search:
         for name, numbers in self._kept.items():
             if len(numbers) > MOST_GIVEN:
                 notes.append(
-                    f"{name}: {len(numbers):,} rows are needed, the test has the latest {MOST_GIVEN}. Narrow --where."
+                    f"{name}: the test needs {len(numbers):,} rows, but only has the latest {MOST_GIVEN}. "
+                    "Narrow --where."
                 )
                 self._keep(name, sorted(numbers)[:MOST_GIVEN])
                 self._exact = False
         if not self._exact:
             notes.append(
-                "The expected rows are the query's result over these rows. They differ from the published rows: the "
-                "test would need more rows, or the model has changed since the tick."
+                "The expected rows are the query's result over these rows, and differ from the published "
+                "ones. The test needs "
+                "more rows, or the model was edited since the tick."
             )
         return notes
 
@@ -284,7 +285,7 @@ class _Search:
             same = Counter(_key(masks.row(row, hidden)) for row in before) == Counter(map(_key, expect))
             if not same:
                 notes.append(
-                    "The query computes with masked values: its rows differ from the published ones elsewhere too."
+                    "The query computes with masked values, so its rows differ from the published ones in more columns."
                 )
         secret = {*hidden, *(column.partition(".")[2] for column in private_inputs)}
         says_none = where and not any(name in where for name in secret)
@@ -297,7 +298,7 @@ class _Search:
         try:
             self._answers.put(name, pa.Table.from_pylist(rows, schema=schema))
         except (ValueError, ArithmeticError):
-            raise UsageError(f"{name} has more private values than their type can number: narrow --where") from None
+            raise UsageError(f"{name} has more private values than its type can mask. Narrow --where") from None
 
 
 def _key(row: Row) -> Key:

@@ -38,7 +38,7 @@ def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
     try:
         for file, content in zip(files, texts, strict=True):
             if not atomic_files.write_new(file, content):
-                raise UsageError(f"{file.relative_to(root)} was written in the meantime; nothing was overwritten")
+                raise UsageError(f"{file.relative_to(root)} was written in the meantime. Nothing was overwritten")
             written.append(file)
         lines = new_test(root, spot.name, None) if nouns_read else []
     except BaseException:
@@ -52,7 +52,7 @@ def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
 def _require_inside(root: Path, files: list[Path]) -> None:
     for file in files:
         if file.exists() or file.is_symlink():
-            raise UsageError(f"{file.relative_to(root)} already exists; nothing was overwritten")
+            raise UsageError(f"{file.relative_to(root)} already exists. Nothing was overwritten")
     folder = files[0].parent
     while folder != root:
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -95,7 +95,7 @@ def model_of(prepared: Prepared, name: str) -> Model:
     found = next((model for model in prepared.project.models if model.name == name), None)
     if found is None:
         select_nodes(prepared.graph, (name,))  # raises with the nearest names
-        raise UsageError(f"{name} is not a model; only models have unit tests")
+        raise UsageError(f"{name} is not a model. Only models have unit tests")
     return found
 
 
@@ -132,7 +132,7 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
     for result in run(prepared.project, queries, [(made, query)]):
         if result.status != "pass":
             why = result.message or f"missing {result.missing[:2]}, unexpected {result.unexpected[:2]}"
-            raise UsageError(f"the new test of {model.name} fails on DuckDB: {why}; nothing was written")
+            raise UsageError(f"the new test of {model.name} fails on DuckDB: {why}. Nothing was written")
     atomic_files.put(file, text)
     return model.contract_file
 
@@ -154,4 +154,4 @@ def _require_same(file: str, before: str, after: str) -> None:
     problems: list[Problem] = []
     old, new = (Reader(file, text.removeprefix("\ufeff"), problems).root for text in (before, after))
     if problems or {**new, KEY: None} != {**old, KEY: None} or new[KEY][:-1] != (old.get(KEY) or []):
-        raise UsageError(f"{file} has a layout that a test can't be added to; nothing was written")
+        raise UsageError(f"sqlrun can't insert a test into {file}. Nothing was written")

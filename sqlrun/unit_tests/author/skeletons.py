@@ -74,7 +74,9 @@ def noun(project: Project, text: str) -> Noun:
     known = {f"{n.group}.{n.name}" if isinstance(n, Source) else n.name: n for n in all_of(project)}
     name = text.removeprefix("source:")
     if name not in known:
-        raise UsageError(f"unknown input `{text}`. Known inputs: {listed(known)}.{did_you_mean(name, known)}")
+        raise UsageError(
+            f"unknown input `{text}`. Models, seeds and sources: {listed(known)}.{did_you_mean(name, known)}"
+        )
     return known[name]
 
 

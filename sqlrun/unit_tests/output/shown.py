@@ -20,7 +20,7 @@ Known = Callable[[str], Facts]
 MOST_NOTES = 5
 LONGEST_TYPE = 20
 
-NOTHING = "No unit tests: the selection has none."
+NOTHING = "No unit tests: no selected model has one."
 
 
 def line(result: TestResult, place: int, total: int) -> Line:
@@ -43,7 +43,7 @@ def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[L
     failed = sum(result.status != "pass" for result in results)
     seconds = sum(result.seconds for result in results)
     word, style = (f"FAIL {failed} of", "error") if failed else ("PASS", "good")
-    took = f"in {seconds:.2f}s" if seconds else "earlier, and the project is unchanged"
+    took = f"in {seconds:.2f}s" if seconds else "before, unchanged since"
     tag = f"[{word.removesuffix(' of')} {took}]"
     first = Line(f"{word} {counted(len(results), 'unit test')}", tag, "error" if style == "error" else "good")
     return [first, *failures(results, known)]
@@ -91,11 +91,11 @@ def _compared(result: TestResult) -> str:
         case "quarantined":
             return f"The quarantined lines{f', {after}' if result.step else ''}."
         case "whole":
-            return f"The incrementally maintained table, {after}: expected is the result of the whole query."
+            return f"The table as maintained by its changes, {after}; expected is the result of the whole query."
         case "contract":
             return f"The table {after}: these rows break the contract, and no build would publish them."
         case "parity":
-            return f"The whole query {after}: expected is the result on DuckDB, unexpected the result on Spark."
+            return f"The whole query {after}: expected is the result of DuckDB; that of Spark differs."
         case _:
             return f"The table {after}." if result.step else ""
 
@@ -124,9 +124,9 @@ def _hint(kind: str, expected: str, came: str) -> str:
     if expected == came:
         return ""
     if expected.strip() == came.strip():
-        return "they differ in blanks at their ends"
+        return "they differ in leading or trailing blanks"
     if unicodedata.normalize("NFKC", expected) == unicodedata.normalize("NFKC", came):
-        return "they look the same, but have different characters"
+        return "they look the same, but have other characters"
     if expected.casefold() == came.casefold():
         return "they differ in upper and lower case"
     if kind == "string" and _number(expected) is not None and _number(expected) == _number(came):

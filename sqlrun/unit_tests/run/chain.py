@@ -125,7 +125,7 @@ def _lands(project: Project, queries: Mapping[str, Query], known: Mapping[str, C
 
 def _reads(found: _Walk, model: str) -> str:
     hidden = sorted(found.label(name) for name in found.read)
-    return f"it reads {', '.join(hidden) or 'nothing'}; inputs of a given input have no effect"
+    return f"it reads {', '.join(hidden) or 'nothing'}. Inputs upstream of another input have no effect"
 
 
 class _Walk:

@@ -125,14 +125,14 @@ class Play:
         """Record the changes of an input in this step."""
         one = self._chain.input(inner(change.input))
         if one.grows and (change.left or change.updated):
-            raise Misuse(f"{change.place}  {one.label} is append-only: its rows can't be removed or updated")
+            raise Misuse(f"{change.place}  {one.label} is append-only, so its rows can't leave or change")
         for row in change.left:
             self._leave(one, row, tuple(row), change.place)
         for row in change.updated:
             lacks = [name for name in one.grain if name not in row]
             if not one.grain or lacks:
-                why = f"an updated row needs its {lacks[0]}" if lacks else "it has no grain to find a row by"
-                raise Misuse(f"{change.place}  {one.label} can't be updated: {why}")
+                why = f"the updated row lacks `{lacks[0]}`" if lacks else "the input has no grain"
+                raise Misuse(f"{change.place}  sqlrun can't find the row of {one.label} to update: {why}")
             self._leave(one, row, one.grain, change.place)
             self._update(one, row)
         self._come(one, change.came)
@@ -239,7 +239,7 @@ class Play:
         """Compare the lines that this tick quarantined."""
         model = next((m for ms in self._chain.landing.values() for m in ms if m.name == self._test.model), None)
         if model is None:
-            raise Misuse(f"{self._at}  `quarantined`: the test gives {self._test.model} no raw lines of a source")
+            raise Misuse(f"{self._at}  `quarantined` requires `lines` of the source of {self._test.model}")
         kinds = [*QUARANTINE_COLUMNS, *(StoredColumn(c.name, c.type) for c in self._model.columns)]
         columns = named(rows, tuple(column.name for column in kinds))
         came = any(one.lines is not None for one in self._came())
@@ -278,13 +278,13 @@ class Play:
     def _why(self, model: Compiled) -> str:
         """Return why a maintained table may differ from its query's result."""
         at = f"{self._step_text()}: " if self._number else ""
-        text = f"{at}the maintained table of {model.name} differs from its query's result over the same inputs"
+        text = f"{at}the maintained table of {model.name} differs from its query over the same inputs"
         for one in self._chain.inputs:
             table = self._table(one.name, tuple(c.name for c in one.columns))
             found = broken(table, one.columns, one.grain, repeats=one.repeats)
             if found is not None:
-                return f"{text}; the given rows of {one.label} break its contract: {found[0]}"
-        return f"{text}. Either an input breaks its contract, or this is a bug in sqlrun"
+                return f"{text}. The rows of {one.label} break its contract: {found[0]}"
+        return f"{text}. Check the contracts of the inputs. If they are correct, this is a bug of sqlrun"
 
     def _expected(self, expect: Expected) -> Table:
         """Return the expected rows, in the types of the contract."""
@@ -310,7 +310,8 @@ class Play:
 def _later(as_of: datetime, before: datetime, place: Place) -> datetime:
     if as_of < before:
         raise Misuse(
-            f"{place}  as_of goes back from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}: time can't go back"
+            f"{place}  as_of goes back from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}, but "
+            "ticks only go forward"
         )
     return as_of
 
