@@ -95,7 +95,7 @@ def die_with(parent: int, number: int = signal.SIGKILL) -> None:
 
 
 def _become(request: dict[str, Any], files: Sequence[int]) -> None:
-    _take_signals_as_given(request["ignored"])
+    _reset_signals(request["ignored"])
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -112,7 +112,7 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> None:
     streams.repair()
 
 
-def _take_signals_as_given(ignored: Sequence[int]) -> None:
+def _reset_signals(ignored: Sequence[int]) -> None:
     """Reset each signal to its action in a new process."""
     for each in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         if each in ignored or each in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -84,7 +84,7 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._stop)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
-        self._selector.register(self._woken, selectors.EVENT_READ, self._wake)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._collect_forks)
         self._selector.register(self.listener, selectors.EVENT_READ, self._accept)
         self.spark.start()
         while self.jobs or not (self.stopping or self._is_idle() or self.is_orphan()):
@@ -127,20 +127,20 @@ class Server:
 
     def _watch_spark(self) -> None:
         """Listen to the Spark host while it starts Spark."""
-        watched = [key for key in self._selector.get_map().values() if key.data == self._keeper_speaks]
+        watched = [key for key in self._selector.get_map().values() if key.data == self._handle_spark_host]
         channel = self.spark.channel
         for key in watched:
             if key.fileobj is not channel:
                 self._selector.unregister(key.fileobj)
         if channel is not None and not any(key.fileobj is channel for key in watched):
-            self._selector.register(channel, selectors.EVENT_READ, self._keeper_speaks)
+            self._selector.register(channel, selectors.EVENT_READ, self._handle_spark_host)
 
-    def _keeper_speaks(self) -> None:
+    def _handle_spark_host(self) -> None:
         if self.spark.channel is not None:
             self._selector.unregister(self.spark.channel)
             self.spark.heard()
 
-    def _wake(self) -> None:
+    def _collect_forks(self) -> None:
         """Collect ended forks."""
         with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
@@ -151,12 +151,12 @@ class Server:
                 return
             if not pid:
                 return
-            self._ended(pid, os.waitstatus_to_exitcode(status))
+            self._end_job(pid, os.waitstatus_to_exitcode(status))
 
-    def _ended(self, pid: int, code: int) -> None:
+    def _end_job(self, pid: int, code: int) -> None:
         job = self.jobs.pop(pid, None)
         if job is not None and not job.free:
-            self._hear(job)  # its last message may have arrived with its end
+            self._handle_command(job)  # its last message may have arrived with its end
         self.spark.ended(pid, free=job is not None and job.free and not job.signalled and code >= 0)
         if job is None:
             return
@@ -230,11 +230,11 @@ class Server:
         connection.settimeout(protocol.PATIENCE)
         job = self.jobs[pid] = Job(pid, connection, ours)
         self.served += 1
-        self._selector.register(connection, selectors.EVENT_READ, lambda: self._client_speaks(job))
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(job))
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self._handle_client(job))
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._handle_command(job))
         return None
 
-    def _client_speaks(self, job: Job) -> None:
+    def _handle_client(self, job: Job) -> None:
         """Pass signals on to the command; if the client has died, kill the command."""
         if job.pid not in self.jobs:
             return
@@ -252,7 +252,7 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(job.pid, signal.SIGSTOP if number == signal.SIGTSTP else number)
 
-    def _hear(self, job: Job) -> None:
+    def _handle_command(self, job: Job) -> None:
         """Handle a command's message: a request for Spark, or its return."""
         try:
             job.control.settimeout(0 if job.pid not in self.jobs else protocol.PATIENCE)

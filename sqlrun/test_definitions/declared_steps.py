@@ -84,13 +84,13 @@ def changes(reader: Reader, node: Any, known: Known) -> tuple[Change, ...]:
         if all(one.get(key) is None for key in CHANGE_KEYS[2:]):
             hint = "Add `came`, `left`, `updated` or `lines`."
             reader.problem("SR121", place, "this change is empty", hint)
-        _of_source(reader, one, name, noun)
-        _found_by_grain(reader, one, name, noun, updated)
+        _check_source_change(reader, one, name, noun)
+        _check_grain(reader, one, name, noun, updated)
         found.append(Change(name, place, came or (), left or (), updated or (), lines))
     return tuple(found)
 
 
-def _of_source(reader: Reader, one: Any, name: str, noun: Input) -> None:
+def _check_source_change(reader: Reader, one: Any, name: str, noun: Input) -> None:
     """Report changes that are impossible for a source, and raw lines of another input."""
     if noun.kind == "source":
         for key in ("left", "updated"):
@@ -107,7 +107,7 @@ def _of_source(reader: Reader, one: Any, name: str, noun: Input) -> None:
         reader.problem("SR121", reader.place(one, "lines"), "both rows and raw lines for one source", hint)
 
 
-def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
+def _check_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
     if not updated or noun.kind == "source" or not noun.columns:
         return
     at = reader.place(one, "updated")

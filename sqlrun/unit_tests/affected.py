@@ -27,7 +27,7 @@ def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
     queries = {query.name: query for query in prepared.queries}
     found: dict[str, object] = {}
     for test in tests:
-        models = sorted(_run_by(test, prepared))
+        models = sorted(_models_run_by(test, prepared))
         read = sorted({name for model in models for name in _reads(queries[model])})
         # A test with its own macros or vars also depends on the text of all macros and on the project's vars.
         own = [project.macros, facts(project.vars)] if test.vars or test.macros or test.macro else []
@@ -59,7 +59,7 @@ def touched(before: Seen, after: Seen) -> frozenset[str]:
     return frozenset(name for name, value in after.items() if name not in before or before[name] != value)
 
 
-def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
+def _models_run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
     """Return the models whose queries a test runs: its own, and in a chain those between it and the given inputs."""
     models = {query.name: query.rendered for query in prepared.queries}
     if test.model not in models:

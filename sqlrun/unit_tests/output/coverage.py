@@ -51,7 +51,7 @@ def write(root: Path, found: Iterable[Covered]) -> None:
 
 def _model(prepared: Prepared, query: Query, tests: Sequence[UnitTest]) -> Covered:
     known = forks(query)
-    taken, unknown = _asked(prepared, list(_jobs(prepared, query, tests, known)))
+    taken, unknown = _probed(prepared, list(_jobs(prepared, query, tests, known)))
     unknown |= {branch for fork in known if fork.probe is None for branch in fork.branches}
     return Covered(
         query.name,
@@ -77,9 +77,9 @@ def _jobs(prepared: Prepared, query: Query, tests: Sequence[UnitTest], known: Se
             continue  # the test itself reports the error
         # A test with its own vars has its own query; branches are the same if their places and descriptions are.
         parts = whole if own is query else _numbered(forks(own))
-        asked = everything if own is query else asking(own, parts) if parts else None
-        if asked is not None:
-            yield from (_Job(own, moment, parts, asked) for moment in _moments(test))
+        probe = everything if own is query else asking(own, parts) if parts else None
+        if probe is not None:
+            yield from (_Job(own, moment, parts, probe) for moment in _moments(test))
 
 
 def _numbered(parted: Sequence[Fork]) -> Numbered:
@@ -95,7 +95,7 @@ def _moments(test: UnitTest) -> Iterator[UnitTest]:
         yield replace(test, cte="", expect=Expected(), steps=tuple(steps))
 
 
-def _asked(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[Branch]]:
+def _probed(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[Branch]]:
     """Return the taken and the unknown branches; a job that fails is probed again fork by fork."""
     taken: set[Branch] = set()
     unknown: set[Branch] = set()
@@ -115,6 +115,6 @@ def _asked(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[B
         else:
             unknown.update(branch for _, fork in job.forks for branch in fork.branches)
     if again:
-        more, less = _asked(prepared, again)
+        more, less = _probed(prepared, again)
         return taken | more, unknown | less
     return taken, unknown

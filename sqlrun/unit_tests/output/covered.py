@@ -66,14 +66,14 @@ def lines(found: Sequence[Covered]) -> list[Line]:
     ]
     cells.append(("all", f"{sum(one.tests for one in found)}", "", "", f"{share(found):.0f} %"))
     table = aligned(("model", "tests", "columns", "branches", "covered"), cells, "<>>>>")
-    uncovered = [text for one in found for text in _left(one)]
+    uncovered = [text for one in found for text in _uncovered(one)]
     missed = [Line(f"  {escaped(text)}", style="detail") for text in uncovered[:MOST]]
     if len(uncovered) > MOST:
         missed.append(Line(f"  and {len(uncovered) - MOST:,} more in target/coverage.json", style="detail"))
     return [Line(""), *(Line(text) for text in table), *([Line("")] if missed else []), *missed]
 
 
-def _left(one: Covered) -> Iterator[str]:
+def _uncovered(one: Covered) -> Iterator[str]:
     if not one.tests:
         yield f"{one.file} no test"
         return

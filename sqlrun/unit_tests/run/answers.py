@@ -48,8 +48,8 @@ class Answers(AbstractContextManager["Answers"]):
         self._connection = connect()
         for table, columns in self.inputs.items():
             shape = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in columns)
-            self._connection.execute(f"create temp table {self._all(table)} ({shape}, {NUMBER} bigint)")
-            self._keep(table, "true")
+            self._connection.execute(f"create temp table {self._full_table(table)} ({shape}, {NUMBER} bigint)")
+            self._show(table, "true")
 
     def _column(self, name: str) -> Column:
         column = next((c for c in self.columns if c.name == name), None)
@@ -63,13 +63,13 @@ class Answers(AbstractContextManager["Answers"]):
         """Close DuckDB."""
         self._connection.close()
 
-    def _all(self, table: str) -> str:
+    def _full_table(self, table: str) -> str:
         return identifier(f"{table}__all", "duckdb")
 
-    def _keep(self, table: str, condition: str) -> None:
+    def _show(self, table: str, condition: str) -> None:
         shown = ", ".join(identifier(c.name, "duckdb") for c in self.inputs[table])
         name = identifier(f"{table}__new", "duckdb")
-        text = f"create or replace temp view {name} as select {shown} from {self._all(table)} where {condition}"
+        text = f"create or replace temp view {name} as select {shown} from {self._full_table(table)} where {condition}"
         self._connection.execute(text)
 
     def put(self, table: str, rows: pa.Table) -> None:
@@ -78,24 +78,24 @@ class Answers(AbstractContextManager["Answers"]):
 
         numbered = rows.append_column(NUMBER, pa.array(range(rows.num_rows), pa.int64()))
         names = ", ".join(identifier(name, "duckdb") for name in numbered.column_names)
-        self._connection.execute(f"delete from {self._all(table)}")
+        self._connection.execute(f"delete from {self._full_table(table)}")
         self._connection.register("_put", numbered)
-        self._connection.execute(f"insert into {self._all(table)} ({names}) select {names} from _put")
+        self._connection.execute(f"insert into {self._full_table(table)} ({names}) select {names} from _put")
         self._connection.unregister("_put")
-        self._keep(table, "true")
+        self._show(table, "true")
 
     def type_in(self, table: str, rows: Iterable[Row]) -> None:
         """Replace the rows of an input by rows as a unit test has them. Raises: ValueError."""
         kinds = [(c.name, types.parse(c.type)) for c in self.inputs[table]]
-        self._connection.execute(f"delete from {self._all(table)}")
+        self._connection.execute(f"delete from {self._full_table(table)}")
         for number, row in enumerate(rows):
             values = ", ".join([*(literal(row.get(n), k) for n, k in kinds), str(number)])
-            self._connection.execute(f"insert into {self._all(table)} values ({values})")
+            self._connection.execute(f"insert into {self._full_table(table)} values ({values})")
 
     def only(self, table: str, numbers: Iterable[int]) -> None:
         """Hide all rows of an input except these, given by their number."""
         chosen = ", ".join(map(str, numbers))
-        self._keep(table, f"{NUMBER} in ({chosen})" if chosen else "false")
+        self._show(table, f"{NUMBER} in ({chosen})" if chosen else "false")
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the query's rows, sorted. Raises: EngineError."""

@@ -109,7 +109,7 @@ class _Runner:
 
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
-        other = self._on_spark_alone(made)
+        other = self._spark_only_problems(made)
         on_spark = self._computer.dialect == "spark"
         if other and not on_spark:
             raise ProjectError(other)
@@ -119,7 +119,7 @@ class _Runner:
         reference = statements.on("duckdb") if on_spark and not other else None
         return Play(Memory(self.connection, self._computer), made, statements, test, rules, reference).difference()
 
-    def _on_spark_alone(self, made: Chain) -> tuple[Problem, ...]:
+    def _spark_only_problems(self, made: Chain) -> tuple[Problem, ...]:
         """Return what DuckDB can't run of a test's models; unchanged models are bound to the project's tables too."""
         functions = self._project.functions
         apart = [m.query for m in made.models if not pipeline_cache.calls_alike(m.query, functions, self._cache)]

@@ -92,9 +92,9 @@ class Play:
             for stage in model.stages:
                 self._memory.hold(stage.name, [(c.name, c.type) for c in stage.columns])
         for given in self._test.given if self._chain.inputs else ():
-            self._give(given)
+            self._add_given(given)
 
-    def _give(self, given: Given) -> None:
+    def _add_given(self, given: Given) -> None:
         one = self._chain.input(inner(given.input))
         if given.lines is not None:
             self._land(one.name, given.lines)
@@ -103,9 +103,9 @@ class Play:
             text = f"select *, 1 as _weight from ({given_sql(given.sql)})"
             self._memory.connection.execute(f"insert into {changes} by name {text}")
         else:
-            self._come(one, given.rows)
+            self._add_rows(one, given.rows)
 
-    def _come(self, one: Input, rows: Iterable[Row]) -> None:
+    def _add_rows(self, one: Input, rows: Iterable[Row]) -> None:
         values = ", ".join(f"({_values(row, one.columns)}, 1)" for row in rows)
         if values:
             self._memory.connection.execute(f"insert into {relation(one.name, 'changes')} values {values}")
@@ -127,19 +127,19 @@ class Play:
         if one.grows and (change.left or change.updated):
             raise Misuse(f"{change.place}  {one.label} is append-only, so its rows can't leave or change")
         for row in change.left:
-            self._leave(one, row, tuple(row), change.place)
+            self._remove_row(one, row, tuple(row), change.place)
         for row in change.updated:
             lacks = [name for name in one.grain if name not in row]
             if not one.grain or lacks:
                 why = f"the updated row lacks `{lacks[0]}`" if lacks else "the input has no grain"
                 raise Misuse(f"{change.place}  sqlrun can't find the row of {one.label} to update: {why}")
-            self._leave(one, row, one.grain, change.place)
-            self._update(one, row)
-        self._come(one, change.came)
+            self._remove_row(one, row, one.grain, change.place)
+            self._add_updated(one, row)
+        self._add_rows(one, change.came)
         if change.lines is not None:
             self._land(one.name, change.lines)
 
-    def _leave(self, one: Input, row: Row, by: Sequence[str], place: Place) -> None:
+    def _remove_row(self, one: Input, row: Row, by: Sequence[str], place: Place) -> None:
         """Remove the one row with these values; of exact copies, one."""
         new, changes, where = relation(one.name, "new"), relation(one.name, "changes"), _found_by(one, row, by)
         listed = names((c.name for c in one.columns), "duckdb")
@@ -150,7 +150,7 @@ class Play:
             raise Misuse(f"{place}  {found} of {one.label} has {values}{hint}")
         self._memory.connection.execute(f"insert into {changes} select {listed}, -1 from {new} where {where} limit 1")
 
-    def _update(self, one: Input, row: Row) -> None:
+    def _add_updated(self, one: Input, row: Row) -> None:
         """Add the row just removed again, with other values."""
         new, changes = relation(one.name, "new"), relation(one.name, "changes")
         items = ", ".join(
@@ -199,7 +199,7 @@ class Play:
                 continue
             kept = after if model is self._chain.kept else self._table(model.name, whole.columns)
             if not whole.same(kept):
-                return difference("whole", self._number, whole, kept, self._why(model))
+                return difference("whole", self._number, whole, kept, self._difference_text(model))
         return self._unexpected(after, before, expect) or self._broken(after, expect)
 
     def _parity(self, model: Compiled, whole: Table) -> Difference | None:
@@ -275,7 +275,7 @@ class Play:
     def _step_text(self) -> str:
         return f"step {self._number} ({self._at})" if self._number else ""
 
-    def _why(self, model: Compiled) -> str:
+    def _difference_text(self, model: Compiled) -> str:
         """Return why a maintained table may differ from its query's result."""
         at = f"{self._step_text()}: " if self._number else ""
         text = f"{at}the maintained table of {model.name} differs from its query over the same inputs"
