@@ -1,1 +1,1 @@
-"""What a tick costs, by history and beside what others would write: `python -m benchmarks.tick --help`."""
+"""The cost of a tick, by length of history and compared with rivals: `python -m benchmarks.tick --help`."""

@@ -1,7 +1,7 @@
 """sqlrun and its rivals on one workload: `python -m benchmarks.bench --sizes 20k,1m`. See docs/benchmarks.md.
 
-Each contender runs alone, in an environment of its own; its figures are written when it is done, and those of an earlier
-run stay until the same contender has run at the same size again. `--report` writes the reports anew and runs nothing.
+Contenders run one after the other, each in its own environment, and write their figures at the end. Earlier figures
+stay until the same contender runs at the same size again. `--report` only rewrites the reports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BACKFILL = ("sqlrun_auto", "sqlrun_duckdb", "sqlrun_spark")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, and write figures and reports after each contender; 1 where one failed or was wrong."""
+    """Run the contenders; write figures and reports after each. Return 1 if one failed or was wrong."""
     args = _parser().parse_args(arguments)
     root = Path(args.folder).resolve()
     root.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def choose(wanted: str, unwanted: str) -> list[Contender]:
-    """Read names of contenders, in the suite's order."""
+    """Return the contenders by name, in the suite's order."""
     names = [name.strip() for name in wanted.split(",") if name.strip()] or list(BY_NAME)
     out = [name.strip() for name in unwanted.split(",") if name.strip()]
     for name in (*names, *out):
@@ -98,7 +98,7 @@ def _worlds(
 
 
 def told(found: Figures) -> str:
-    """Say in a line what came of a contender."""
+    """Return a contender's outcome in one line."""
     if found.error:
         return f"{found.title} FAILED: {found.error.splitlines()[-1]}"
     state = "right" if found.is_right else f"{found.wrong} ROWS WRONG"
@@ -107,13 +107,13 @@ def told(found: Figures) -> str:
 
 
 def known_in(root: Path) -> list[Figures]:
-    """Read the figures of earlier runs."""
+    """Return the figures of earlier runs."""
     file = root / FIGURES
     return [read(plain) for plain in json.loads(file.read_text())] if file.is_file() else []
 
 
 def write_reports(root: Path, known: list[Figures]) -> None:
-    """Write figures and reports, each whole."""
+    """Write figures and reports, each atomically."""
     about = bench_report.About(bench_world.machine(), {one.name: one.what for one in CONTENDERS})
     order = list(BY_NAME)
     known = sorted(known, key=lambda one: (one.orders, one.new, order.index(one.contender)))
@@ -128,7 +128,7 @@ def write_reports(root: Path, known: list[Figures]) -> None:
 
 
 def clean(folder: Path) -> None:
-    """Remove contenders' tables; order files stay for another run."""
+    """Delete contenders' tables; order files stay for another run."""
     for name in BY_NAME:
         for part in ("work", "loaded"):
             shutil.rmtree(folder / name / part, ignore_errors=True)

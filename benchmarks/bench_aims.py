@@ -1,4 +1,4 @@
-"""What sqlrun is meant to reach beside its rivals, and what a run says of it. Pure."""
+"""Targets of sqlrun relative to its rivals, and whether a run meets them. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.figures import Figures, ratio
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A ratio: of a rival's tick to sqlrun's at least (`wanted` begins with ≥), or of sqlrun's to another at most (≤)."""
+    """A target ratio: a rival's tick to sqlrun's (`wanted` starts with ≥), or sqlrun's to another one (≤)."""
 
     text: str
     wanted: str
@@ -18,14 +18,14 @@ class Aim:
 
     @property
     def verdict(self) -> str:
-        """Tell whether it was met."""
+        """Return whether the target was met, as text."""
         if self.found is None:
             return "not run"
         limit = float(self.wanted[2:])
         return "met" if (self.found >= limit if self.wanted[0] == "≥" else self.found <= limit) else "not met"
 
 
-# size, who is ahead, of whom, how many times
+# Size, contender, slower contender, minimum ratio.
 AHEAD = (
     ("1m", "sqlrun_auto", "expert", 10.0),
     ("1m", "sqlrun_auto", "dbt_spark", 50.0),
@@ -36,7 +36,7 @@ AHEAD = (
     ("10m", "sqlrun_auto", "expert", 15.0),
     ("1m", "sqlrun_duckdb_command", "dbt_duckdb", 2.0),
 )
-# size, who, to whom, at most so many times
+# Size, contender, other contender, maximum ratio.
 WITHIN = (
     ("20k", "sqlrun_spark", "expert", 0.6),
     ("1m", "sqlrun_spark", "expert", 0.6),
@@ -49,7 +49,7 @@ FLAT = ("sqlrun_duckdb", "sqlrun_spark")
 
 
 def aims(figures: Sequence[Figures]) -> list[Aim]:
-    """Work out every aim of which both sides took part at some size."""
+    """Return every target whose two contenders both ran at some size."""
     known = {one.key: one for one in figures}
     names = {one.contender: one.title for one in figures}
     found = []

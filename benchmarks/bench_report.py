@@ -1,6 +1,6 @@
 """The suite's report, from figures: as Markdown, and as one HTML page that needs no network. Pure.
 
-Both are made from the same blocks, so that they say the same. What is behind is printed as plainly as what is ahead.
+Both consist of the same blocks, so that they agree. The report shows targets that were missed as clearly as others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READING = (
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the report says of the machine and of who takes part."""
+    """Facts on the machine and the contenders."""
 
     machine: str
     whats: dict[str, str]
@@ -57,7 +57,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows below a head; the first column is text."""
+    """Rows below a header; the first column is text."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -65,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing, in the page alone."""
+    """A drawing, in the HTML page only."""
 
     svg: str
 
@@ -74,7 +74,7 @@ Block = Text | Table | Chart
 
 
 def blocks(figures: Sequence[Figures], about: About) -> list[Block]:
-    """Put the report together."""
+    """Return the report's blocks."""
     dates = sorted({one.at[:10] for one in figures})
     when = f"{dates[0]} to {dates[-1]}" if len(dates) > 1 else "".join(dates)
     found: list[Block] = [Text(TITLE, 1), Text(f"{about.machine}. {when}."), Text(READING)]
@@ -104,7 +104,7 @@ def _aims(figures: Sequence[Figures]) -> list[Block]:
 
 
 def _history(figures: Sequence[Figures]) -> list[Block]:
-    """Each contender's tick against the history, drawn and as a table."""
+    """Return each contender's tick by length of history, as a chart and as a table."""
     grown = [one for one in figures if one.ticks and "+" not in one.size]
     sizes = dict(sorted({one.orders: one.size for one in grown}.items()))
     if not sizes:
@@ -182,7 +182,7 @@ def _failed(figures: Sequence[Figures]) -> list[Block]:
 
 
 def markdown(figures: Sequence[Figures], about: About) -> str:
-    """Write the report as Markdown; the drawings are in the page."""
+    """Return the report as Markdown, without charts."""
     parts = []
     for block in blocks(figures, about):
         match block:
@@ -197,7 +197,7 @@ def markdown(figures: Sequence[Figures], about: About) -> str:
 
 
 def pasted(page: str, report: str) -> str:
-    """Put a report between a page's marks; its headings go one level down, its title goes.
+    """Return a page with the report between its marks; headings go one level down, the title is left out.
 
     >>> pasted("a\\n<!-- bench -->\\nold\\n<!-- /bench -->\\n", "# title\\n\\n## new\\n")
     'a\\n<!-- bench -->\\n\\n### new\\n\\n<!-- /bench -->\\n'
@@ -216,7 +216,7 @@ def _cells(row: Sequence[str]) -> str:
 
 
 def html(figures: Sequence[Figures], about: About) -> str:
-    """Write the report as a page."""
+    """Return the report as an HTML page."""
     return PAGE.format(title=TITLE, body="\n".join(_html(block) for block in blocks(figures, about)))
 
 

@@ -1,4 +1,4 @@
-"""What the suite adds to the histories: a backfill, and what machine this is. Shell: files, /proc."""
+"""The suite's backfill history, and facts on the machine. Shell: files, /proc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlrun.simulate.simulate import write_history
 
 
 def backfill(root: Path, orders: int, name: str) -> world.World:
-    """Write a history of the newest million orders, and one tick in which those before them come."""
+    """Write a history of the latest million orders, and one tick with all earlier orders."""
     folder = root / name
     made = world.make(folder, name, world.LARGE, 1_000_000, 20_000, 1)
     end = made.as_of - timedelta(days=made.days)
@@ -36,7 +36,7 @@ def backfill(root: Path, orders: int, name: str) -> world.World:
 
 
 def machine() -> str:
-    """Say what this runs on."""
+    """Return a description of the machine."""
     model = platform.processor() or platform.machine()
     memory = ""
     if Path("/proc/cpuinfo").is_file():

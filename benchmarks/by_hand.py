@@ -1,8 +1,8 @@
-"""The same tick as a hand-written job would do it: sqlrun's own statements, in a plain PySpark session.
+"""The same tick as a hand-written job: sqlrun's own statements, in a plain PySpark session.
 
-The statements and the relations that they read are those of sqlrun; what a job of this kind leaves out is left out:
-ledger, pinned state, restore, transaction ids, checks, receipts, durability. It begins with the tables that
-sqlrun made, so what is compared is the runner alone.
+The statements and their relations are sqlrun's. The job leaves out what such jobs usually lack: ledger, pinned state,
+restore, transaction ids, checks, run stats, durability. It starts with sqlrun's tables, so that the comparison covers
+the runner only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sqlrun.plan.values import TickPlan, Workspace
 from sqlrun.publish.ledger import Ledger
 from sqlrun.transpile.parameters import bound
 
-# What can run at once: each list needs the ones before it.
+# Tables that can run in parallel: each list needs the ones before it.
 ORDER = (
     ("stg_orders",),
     ("fct_restaurant_slots", "fct_restaurant_dish_slots"),
@@ -43,7 +43,7 @@ ORDER = (
 
 
 def sqlruns_tables(work: Path) -> tuple[Workspace, TickPlan]:
-    """Prepare the project and find the tables that sqlrun has published in it."""
+    """Prepare the project and return its published tables."""
     workspace = prepare_project(work).workspace
     warehouse = str(work / "warehouse")
     published = Ledger(warehouse, workspace.project.name).read().published
@@ -53,7 +53,7 @@ def sqlruns_tables(work: Path) -> tuple[Workspace, TickPlan]:
 
 
 class ByHand:
-    """The contender. Versions are kept in a dictionary."""
+    """The contender; it remembers versions in a dictionary."""
 
     def __init__(self, work: Path, memory: str) -> None:
         self._work = work
@@ -66,10 +66,10 @@ class ByHand:
         self._meter = spark_costs.Meter(self._spark, work / "warehouse")
 
     def preload(self, as_of: datetime) -> None:
-        """Nothing: the tables are sqlrun's."""
+        """Do nothing: the tables are sqlrun's."""
 
     def tick(self, as_of: datetime) -> TickCost:
-        """Tick and count."""
+        """Run a tick and measure it."""
         return self._meter.measure(as_of, lambda: self._tick(as_of))
 
     def _tick(self, as_of: datetime) -> None:
@@ -122,7 +122,7 @@ class ByHand:
         return Relation(label, path, table.public, row_set, version=version, where=table.where, ranges=found)
 
     def mart(self) -> list[dict[str, Any]]:
-        """Read the mart."""
+        """Return the mart's rows."""
         path = self._tables["restaurant_windows"].spec.path
         return [row.asDict(True) for row in self._spark.read.format("delta").load(path).collect()]
 

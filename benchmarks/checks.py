@@ -1,8 +1,9 @@
-"""What checks cost: `python -m benchmarks.checks --sizes 1m,10m`. See docs/benchmarks.md.
+"""The cost of checks: `python -m benchmarks.checks --sizes 1m,10m`. See docs/benchmarks.md.
 
-The reference project's ticks, each followed by its checks, which otherwise run beside the maintenance: alone they can be
-measured. Then the same rules over the whole tables, as those do who check after a table was replaced: Great Expectations on Spark, and one query a table written by hand in DuckDB.
-Every way runs in a process of its own, one after the other.
+It runs the reference project's ticks, each followed by its checks. Usually these run in parallel with the maintenance;
+apart they can be measured. Then it runs the same rules over whole tables, as after a table's replacement: with Great
+Expectations on Spark, and with one hand-written DuckDB query for each table. Every way has its own process, and they
+run one after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LIMIT = 0.20
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One size: (seconds, processor seconds) of a tick without checks, of its checks, and of the whole tables'."""
+    """Figures of one size: (seconds, CPU seconds) of a tick without checks, of its checks, and over whole tables."""
 
     made: world.World
     tick: tuple[float, float]
@@ -38,17 +39,17 @@ class Figures:
 
     @property
     def whole(self) -> float:
-        """Processor seconds of a tick with its checks."""
+        """Return the CPU seconds of a tick with its checks."""
         return self.tick[1] + self.checks[1]
 
     @property
     def share(self) -> float:
-        """The checks' share of the tick's processor time."""
+        """Return the checks' share of the tick's CPU time."""
         return self.checks[1] / self.whole
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; 1 where a size's checks take more than the share that they may."""
+    """Measure and print; return 1 if the checks exceed their share at any size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.checks", description=__doc__)
     parser.add_argument("--sizes", default="1m,10m", help="orders of history")
     parser.add_argument("--new", default="20000", help="new orders a tick")
@@ -107,7 +108,7 @@ def _print(figures: Figures) -> None:
 
 
 def _published(work: str) -> tuple[Any, Any]:
-    """Open what sqlrun left behind: the project and the last published tick."""
+    """Return the project and its last published tick."""
     from sqlrun.pipeline import prepare
     from sqlrun.publish.ledger import Ledger
 
@@ -118,7 +119,7 @@ def _published(work: str) -> tuple[Any, Any]:
 
 
 def _by_hand(work: str, _: str) -> tuple[float, float, int]:
-    """Count what breaks each rule with one query a table, in DuckDB; the files are opened within the time."""
+    """Count violations of each rule by one query for each table, in DuckDB; the time includes opening the files."""
     from sqlrun.publish.reader import query, relation
 
     _, published = _published(work)
@@ -127,7 +128,7 @@ def _by_hand(work: str, _: str) -> tuple[float, float, int]:
     for name, text in QUERIES.items():
         bound = relation(str(Path(work, "warehouse")), name, published.tables[name])
         row = query(text.replace("$as_of", moment), [bound]).to_pylist()[0]
-        # Those with a share that may be otherwise.
+        # Rules that allow a share of violations are left out.
         broken += sum(
             1 for rule, count in row.items() if count and rule not in ("dated_in_the_future", "dear", "nameless")
         )
@@ -135,7 +136,7 @@ def _by_hand(work: str, _: str) -> tuple[float, float, int]:
 
 
 def _great_expectations(work: str, memory: str) -> tuple[float, float, int]:
-    """Validate contracts and suites with Great Expectations' own Spark engine; session and imports aren't counted."""
+    """Validate contracts and suites with Great Expectations' Spark engine, without the time of session and imports."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -172,7 +173,7 @@ def _great_expectations(work: str, memory: str) -> tuple[float, float, int]:
 
 
 def _plain(kwargs: Any, as_of: datetime) -> dict[str, Any]:
-    """Give the arguments as Great Expectations takes them, the tick's time in."""
+    """Return the arguments in Great Expectations' form, with the tick's time filled in."""
     return {key: f"{as_of:%Y-%m-%d %H:%M:%S}" if isinstance(value, dict) else value for key, value in kwargs.items()}
 
 

@@ -1,7 +1,7 @@
-"""The reference project's checks as one query a table, as someone would write them by hand: a count for each rule.
+"""The reference project's checks as one hand-written query for each table, with a count for each rule.
 
-Over whole tables, in DuckDB. A row that breaks several rules counts for each of them. Rules by which lines are set
-aside at landing aren't here, as no row of a table breaks them.
+The queries run over whole tables, in DuckDB. A row that violates several rules counts for each of them. Rules that
+quarantine lines at landing are missing, because no row of a table violates them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 python -m benchmarks.compile
 python -m benchmarks.compile --models 200 --contenders sqlrun
 
-Every run is a process of its own, and its whole time counts. Cold: nothing that an earlier run left. Warm: nothing changed
-since. One changed: a line of one model, which 20 others depend on.
+Every run is its own process, measured as a whole. Cold: without the files of earlier runs. Warm: nothing has changed.
+One changed: one line differs in one model, on which 20 others depend.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MESH = "from sqlmesh import Context; print(len(Context(paths='.').models))"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A command over a project: `left` is what it leaves for its next run."""
+    """A command on a project; `left` are the files that it leaves for its next run."""
 
     name: str
     project: str
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def made(name: str, folder: Path) -> list[Contender]:
-    """List what is run on one tool's form of the project; install the tool if it isn't yet."""
+    """Return the commands to run on one tool's form of the project; install the tool if it is missing."""
     match name:
         case "sqlrun":
             build = "compiled" if is_compiled() else "in Python"
@@ -94,12 +94,12 @@ def sqlglot_folder() -> Path:
 
 
 def is_compiled() -> bool:
-    """Tell whether sqlglot's compiled build (the package sqlglotc) is in use."""
+    """Return whether sqlglot's compiled build (the package sqlglotc) is in use."""
     return any(sqlglot_folder().glob("parser.*.so"))
 
 
 def measured(contender: Contender, folder: Path, repeat: int) -> list[tuple[float, float]]:
-    """Run cold, warm and with one file changed; the medians of seconds and processor seconds of each."""
+    """Return the median (seconds, CPU seconds) of cold runs, of warm runs, and of runs with one changed file."""
     project = folder / contender.project
     changed = project / CHANGED
     text = changed.read_text()
@@ -116,12 +116,12 @@ def measured(contender: Contender, folder: Path, repeat: int) -> list[tuple[floa
 
 
 def timed(command: Sequence[str], folder: Path) -> tuple[float, float]:
-    """Run a command; its seconds, and its processor seconds with those of its children."""
+    """Run a command; return its seconds and its CPU seconds, children included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     paths = {"PYTHONPATH": str(ROOT)} if command[0] == sys.executable else {}
     environment = {**os.environ, **paths, "DBT_PROFILES_DIR": str(folder)}
-    # What is installed has its bytecode; a checkout gets it in its first run.
+    # Installed packages have their bytecode; a checkout gets it in its first run.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     seconds = time.perf_counter() - started

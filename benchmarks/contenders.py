@@ -1,7 +1,7 @@
-"""Who takes part in the suite, and how each is run: a warm process, or a command a tick.
+"""The suite's contenders, and how each runs: as a warm process, or as a command for each tick.
 
-A contender's folder has `data/orders`, where files arrive, and `seeds`. Of a rival, `benchmarks/rivals/<name>` has the
-requirements and what its users write.
+A contender's folder has `data/orders`, where files arrive, and `seeds`. `benchmarks/rivals/<name>` has a rival's
+requirements and its users' files.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a contender works, and with what: its environment's Python, its folder, the memory it may use."""
+    """A contender's resources: its environment's Python, its folder, its memory limit."""
 
     python: Path
     folder: Path
     memory: str
 
     def program(self, name: str) -> str:
-        """Name a program of the environment."""
+        """Return the path of a program of the environment."""
         return str(self.python.parent / name)
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """`environment` is the rival's folder whose requirements it runs with; "" is the suite's own environment.
+    """A contender. `environment` is the rival whose requirements it runs with; "" is the suite's own environment.
 
-    A warm one has `resident`, the module that answers, and its arguments. The others have `commands`, run for each
-    tick, and `rows`, which reads their mart. `loads_as` names the contender whose state after the history it takes.
+    A warm contender has `resident`, the module that answers requests, and its arguments. Others have `commands`, run
+    for each tick, and `rows`, which reads their mart. `loads_as` names the contender whose state after the history it
+    uses.
     """
 
     name: str
@@ -52,17 +53,17 @@ class Contender:
     rows: Callable[[Path], Rows] | None = None
     variables: Callable[[Place], dict[str, str]] = lambda _: {}
     loads_as: str = ""
-    at_once: bool = False  # its history is loaded in one portion
+    at_once: bool = False  # it loads its history in one portion
     needs_java: bool = False
 
     @property
     def way(self) -> str:
-        """Tell how a tick is run."""
+        """Return how a tick is run, as text."""
         return "warm" if self.resident else "command"
 
 
 def stamp(as_of: datetime) -> str:
-    """Write a tick's time as SQL reads it."""
+    """Return a tick's time as SQL reads it."""
     return f"{as_of:%Y-%m-%d %H:%M:%S}"
 
 
@@ -106,7 +107,7 @@ def _sqlmesh(place: Place, as_of: datetime) -> list[list[str]]:
 
 
 def _sqlmesh_variables(place: Place) -> dict[str, str]:
-    """SQLMesh keeps track of every five minutes since a model's start: late orders reach back from the first file."""
+    """Return variables for SQLMesh. It tracks every five minutes since a model's start; late orders precede it."""
     first = min(file.name for file in (place.folder / "data" / "orders").glob("*.jsonl")).partition("-")[2]
     start = datetime.strptime(first[:8], "%Y%m%d") - timedelta(days=8)
     return {"BENCH_START": f"{start:%Y-%m-%d}", "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true"}
@@ -118,7 +119,7 @@ def _sdp(place: Place, as_of: datetime) -> list[list[str]]:
         "spark.bench.folder": str(place.folder),
         "spark.driver.memory": place.memory,
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
-        # Without a metastore tables are forgotten at the end of a run.
+        # Without a metastore, tables are lost at the end of a run.
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(place.folder / "spark-warehouse"),
         "spark.sql.session.timeZone": "UTC",
@@ -131,7 +132,7 @@ def _sdp(place: Place, as_of: datetime) -> list[list[str]]:
 
 
 def _sdp_variables(place: Place) -> dict[str, str]:
-    """Its scripts look for Python on the path, and Spark beside it."""
+    """Return variables for SDP, whose scripts look for Python on the path, and for Spark beside it."""
     home = next(place.python.parent.parent.glob("lib/python*/site-packages/pyspark"), place.folder)
     return {"PATH": f"{place.python.parent}:{os.environ['PATH']}", "SPARK_HOME": str(home)}
 
@@ -165,7 +166,7 @@ CONTENDERS = (
         commands=_dbt,
         rows=lambda folder: mart_readers.of_duckdb(folder / "bench.duckdb", "restaurant_windows"),
         variables=lambda _: {"DBT_PROFILES_DIR": ".", "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
-        # Of portions that end at one time, its look-back would find but the last days.
+        # In portions that end at one time, its look-back would find only the last days.
         at_once=True,
     ),
     Contender(

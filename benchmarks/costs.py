@@ -1,4 +1,4 @@
-"""What a tick wrote and read, counted the same way for every contender. Shell: Delta logs, Spark's own books."""
+"""Cost of a tick, counted the same way for every contender. Shell: Delta logs, Spark's status store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Cost:
-    """What one table, or one whole tick, cost; None where nobody can tell."""
+    """Cost of one table or one whole tick; None for unknown figures."""
 
     seconds: float = 0.0
     rows_changed: int | None = None
@@ -26,18 +26,18 @@ class Cost:
     commits: int | None = None
 
     def __add__(self, other: Cost) -> Cost:
-        """Add figure by figure; what is unknown on both sides stays unknown."""
+        """Return the sums of all figures; a figure unknown on both sides stays unknown."""
         return Cost(**{name: plus(getattr(self, name), getattr(other, name)) for name in self.__slots__})
 
 
 def plus(left: Any, right: Any) -> Any:
-    """Add two figures of which either may be unknown."""
+    """Return the sum of two figures, each of which may be unknown."""
     return left if right is None else right if left is None else left + right
 
 
 @dataclass(slots=True)
 class TickCost:
-    """One tick of one contender: the wall clock, the whole, and each table where the contender can tell."""
+    """One tick of one contender: wall-clock time, the total, and each table if the contender reports it."""
 
     as_of: str
     seconds: float
@@ -49,9 +49,9 @@ class TickCost:
 
 
 def cpu_seconds() -> float:
-    """Tell the processor time of this process and of its children's (Spark's JVM): it hardly depends on others' load.
+    """Return the CPU time of this process and its children (Spark's JVM), which hardly depends on other processes.
 
-    Linux only; elsewhere this process alone.
+    On Linux only; elsewhere of this process alone.
     """
     total, own = 0.0, os.getpid()
     try:
@@ -68,12 +68,12 @@ def cpu_seconds() -> float:
 def _parent(stat: Path) -> int:
     try:
         return int(stat.read_text().rpartition(")")[2].split()[1])
-    except OSError:  # ended in between
+    except OSError:  # it has ended meanwhile
         return -1
 
 
 class Logs:
-    """The Delta logs below a folder: what was committed since the last look."""
+    """The Delta logs below a folder, and their commits since the last call."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -87,7 +87,7 @@ class Logs:
         return heads
 
     def news(self) -> dict[str, Cost]:
-        """Give, for each table's path below the root, its new commits and what they added."""
+        """Return, for each table's path below the root, its new commits and what they added."""
         heads, before = self._heads(), self._seen
         self._seen = heads
         found = {}
@@ -102,8 +102,8 @@ class Logs:
 
 
 def _add(cost: Cost, commit: Path) -> None:
-    """Add a commit's files: data and change feed. Rows are those of whole files, rewritten ones included."""
-    # Rivals count their seconds by this module as well, in environments without sqlrun's libraries.
+    """Add a commit's files: data and change feed. Rows are those of whole files, including rewritten ones."""
+    # Imported late: rivals also measure with this module, in environments without sqlrun's libraries.
     from sqlrun.engines.delta import log_entries
 
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
@@ -114,7 +114,7 @@ def _add(cost: Cost, commit: Path) -> None:
 
 
 class SparkBooks:
-    """Spark's jobs and what their tasks read since the last look. Call it outside what is timed."""
+    """Spark's jobs and the input of their tasks since the last call. Call it outside of timed code."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -123,7 +123,7 @@ class SparkBooks:
         self._execution = self._last_execution()
 
     def news(self) -> Cost:
-        """Give jobs, rows, bytes and files."""
+        """Return jobs, rows, bytes and files."""
         self._java.listenerBus().waitUntilEmpty(10_000)
         first, self._jobs = self._jobs, self._java.dagScheduler().numTotalJobs()
         store = self._java.statusStore()
@@ -141,7 +141,7 @@ class SparkBooks:
             try:
                 ids = [int(text) for text in str(store.job(job).stageIds().mkString(",")).split(",") if text]
                 found.update({stage: store.lastStageAttempt(stage) for stage in ids if stage not in found})
-            except Py4JError:  # dropped from the books
+            except Py4JError:  # dropped from the store
                 continue
         return list(found.values())
 
@@ -155,7 +155,7 @@ class SparkBooks:
         return recent.apply(0).executionId() if recent.size() else -1
 
     def _files(self) -> int:
-        """Add up the scans' `number of files read` over the new SQL executions."""
+        """Return the sum of the scans' `number of files read` over the new SQL executions."""
         store, found, newest = self._sql(), 0, self._execution
         count = store.executionsCount()
         recent = store.executionsList(max(0, count - 300), 300)

@@ -1,4 +1,4 @@
-"""What a described project is made of, in no tool's form. Pure."""
+"""A described project, independent of any tool's format. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ A_DAY, A_PRICE, ID, COUNT, MONEY = "date", "decimal(10,2)", "string", "bigint", 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One output column: name, Spark's type, what it means, whether it is never NULL."""
+    """One output column: name, Spark type, description, whether it is never NULL."""
 
     name: str
     type: str
@@ -19,7 +19,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One model in no tool's form: `sql` is a template that all of them read, but for `hours`, the temporal filter."""
+    """One model: `sql` is a template for all tools, except for `hours`, the temporal filter."""
 
     name: str
     folder: str
@@ -31,7 +31,7 @@ class Described:
     tags: tuple[str, ...] = ()
     view: bool = False
     repeats: bool = False
-    example: tuple[str, dict[str, object], dict[str, object]] | None = None  # input, a row of it, the row it gives
+    example: tuple[str, dict[str, object], dict[str, object]] | None = None  # input, a row of it, the resulting row
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Source:
 
 @dataclass(slots=True)
 class World:
-    """All models in an order in which each comes after what it reads."""
+    """All models, each after its inputs."""
 
     models: list[Described] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
 
 
 def ctes(reads: dict[str, str]) -> str:
-    """Import CTEs, as dbt's style guide has them."""
+    """Return import CTEs, in the form of dbt's style guide."""
     parts = [f"{alias} as (\n    select * from {{{{ ref('{model}') }}}}\n)" for alias, model in reads.items()]
     return "with " + ",\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""Each rival in a virtual environment of its own, from the public registries. Shell: processes, package installs."""
+"""Virtual environments for rivals, from the public registries. Shell: processes, package installs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-# A native parser that is fetched from outside the registry while it installs; no command of the benchmarks loads it.
+# A native parser that the installation downloads from outside the registry; no benchmark loads it.
 LEFT_OUT = "dbt-core-experimental-parser"
 REQUIRED = """
 import importlib.metadata as m, sys
@@ -26,7 +26,7 @@ OWN = sys.executable
 
 
 def installed(folder: Path, requirements: Sequence[str]) -> Path:
-    """Make a virtual environment with these packages, unless it is there, and give its Python."""
+    """Create a virtual environment with these packages unless it exists, and return its Python."""
     python = folder / "bin" / "python"
     if not is_made(folder, requirements):
         venv.create(folder, with_pip=True, clear=True)
@@ -36,13 +36,13 @@ def installed(folder: Path, requirements: Sequence[str]) -> Path:
 
 
 def is_made(folder: Path, requirements: Sequence[str]) -> bool:
-    """Tell whether an environment is there, with these packages."""
+    """Return whether an environment with these packages exists."""
     note = folder / MADE
     return note.is_file() and note.read_text() == "\n".join(requirements)
 
 
 def without_extra_parser(python: Path, requirements: Sequence[str]) -> list[str]:
-    """Where dbt is asked for, install it alone and list what it needs but for the package that can't be had."""
+    """Install dbt alone if it is required, and return its requirements without the unavailable package."""
     alone = [r for r in requirements if r.startswith("dbt-")]
     if not alone:
         return list(requirements)
@@ -53,13 +53,13 @@ def without_extra_parser(python: Path, requirements: Sequence[str]) -> list[str]
 
 
 def listed(file: Path) -> list[str]:
-    """Read a requirements file."""
+    """Return the lines of a requirements file."""
     lines = (line.partition("#")[0].strip() for line in file.read_text().splitlines())
     return [line for line in lines if line]
 
 
 def pip(python: Path, *arguments: str) -> None:
-    """Install packages. What pip says of one that works (dbt-core without its extra parser) isn't shown."""
+    """Install packages; pip's warnings about a working package (dbt-core without its extra parser) are hidden."""
     command = [python, "-m", "pip", "install", "--quiet", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -67,11 +67,11 @@ def pip(python: Path, *arguments: str) -> None:
 
 
 def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
-    """Tell which versions an environment has."""
+    """Return the versions of packages in an environment."""
     told = subprocess.run([python, "-c", VERSIONS, *packages], capture_output=True, text=True, check=True)
     return dict(line.split("=", 1) for line in told.stdout.split())
 
 
 def version_of(python: Path, package: str) -> str:
-    """Tell which version of a package an environment has."""
+    """Return the version of a package in an environment."""
     return versions(python, [package])[package]

@@ -1,9 +1,9 @@
-"""The yardstick: what an expert would write by hand for the same tables with Structured Streaming and Delta's MERGE.
+"""The yardstick: an expert's hand-written job for the same tables, with Structured Streaming and Delta's MERGE.
 
-One stream over the JSON files, one `foreachBatch`. It is right for late, repeated, corrected, cancelled and broken
-lines, and after a crash between two writes; it is tuned for two cores. What it takes for granted, and sqlrun doesn't:
-an order's `ordered_at` never changes, so its day finds its partition. It has no checks, no quarantine, no consistent
-snapshot over the tables, no receipts, and every model is spread over four functions.
+It has one stream over the JSON files with one `foreachBatch`. It is right for late, repeated, corrected, cancelled and
+broken lines, and after a crash between two writes; it is tuned for two cores. Unlike sqlrun it assumes that an order's
+`ordered_at` never changes, so its day determines its partition. It has no checks, no quarantine, no consistent snapshot
+over the tables and no run stats, and every model is spread over four functions.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
-    # Every source of a MERGE is a checkpoint of its own.
+    # Every source of a MERGE is a checkpoint already.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.ansi.enabled": "false",
-    # Adaptive execution makes a job of every exchange: too dear for small batches.
+    # Adaptive execution turns every exchange into a job, which is too expensive for small batches.
     "spark.sql.adaptive.enabled": "false",
 }
 LINE = """event_id string, order_id string, version string, restaurant_id string, customer_id string,
@@ -70,24 +70,24 @@ PARTITIONS = {
 STATUSES = "('placed', 'updated', 'cancelled', 'delivered')"
 STAMP = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?$"
 MONEY = "^[+-]?[0-9]{1,8}([.][0-9]{1,2})?$"
-# A slot is named by its end and half-open, (slot_at - 5 minutes, slot_at].
+# A slot is half-open and named by its end, (slot_at - 5 minutes, slot_at].
 SLOT = "timestamp_seconds((unix_micros(ordered_at) + 299999999) div 300000000 * 300)"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A folder with `data/orders` (what arrives), `seeds` and `tables`, and the session."""
+    """A folder with `data/orders` (arriving files), `seeds` and `tables`, and the session."""
 
     folder: Path
     spark: SparkSession
 
     def path(self, table: str) -> str:
-        """Tell where a table lies."""
+        """Return the path of a table."""
         return str(self.folder / "tables" / table)
 
 
 def start(folder: Path, memory: str = "6g") -> Job:
-    """Start Spark and make the tables that are missing."""
+    """Start Spark and create missing tables."""
     spark = session(memory)
     job = Job(folder, spark)
     for name, columns in TABLES.items():
@@ -101,7 +101,7 @@ def start(folder: Path, memory: str = "6g") -> Job:
 
 
 def session(memory: str) -> SparkSession:
-    """Start the session; Delta's jars come from the Ivy cache, where they are."""
+    """Start the session; Delta's jars come from the Ivy cache if they are there."""
     from pyspark.sql import SparkSession
 
     jars = [
@@ -124,7 +124,7 @@ def session(memory: str) -> SparkSession:
 
 
 def tick(job: Job, as_of: datetime) -> None:
-    """Take in what has arrived, then bring the mart to `as_of`; without new files the windows move all the same."""
+    """Process new files, then update the mart to `as_of`; without new files its windows move too."""
     lines = (
         job.spark.readStream.format("text")
         .option("maxFilesPerTrigger", 100_000)
@@ -141,7 +141,7 @@ def tick(job: Job, as_of: datetime) -> None:
 
 
 def batch(job: Job, lines: DataFrame, number: int) -> None:
-    """Bring all tables but the mart up to date with one batch, each at most once whatever happens."""
+    """Update all tables except the mart with one batch, exactly once even after a crash."""
     good = parsed(lines).persist()
     try:
         base = base_of(job, number)
@@ -167,7 +167,7 @@ def batch(job: Job, lines: DataFrame, number: int) -> None:
 
 
 def parsed(lines: DataFrame) -> DataFrame:
-    """Read lines as orders; a line that doesn't fit its schema in any way is left out."""
+    """Return lines as orders; a line that doesn't match its schema is left out."""
     options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
     item = f"""struct(i.dish_id as dish_id,
         case when i.quantity rlike '^[+]?[0-9]{{1,10}}$' then cast(i.quantity as int) end as quantity,
@@ -201,7 +201,7 @@ def parsed(lines: DataFrame) -> DataFrame:
 
 
 def base_of(job: Job, number: int) -> int:
-    """Tell which version of orders a batch began with; a batch that is repeated after a crash begins there again."""
+    """Return the version of orders before a batch; a batch repeated after a crash starts from the same version."""
     from delta.tables import DeltaTable
 
     note = job.folder / "base.json"
@@ -216,7 +216,7 @@ def base_of(job: Job, number: int) -> int:
 
 
 def winners(job: Job, good: DataFrame, base: int) -> DataFrame:
-    """Give the orders of which a newer version has come, each with what was counted of it before (`was`)."""
+    """Return the orders with a newer version, each with its earlier contribution (`was`)."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -226,7 +226,7 @@ def winners(job: Job, good: DataFrame, base: int) -> DataFrame:
     before = job.spark.read.option("versionAsOf", base).format("delta").load(job.path("orders"))
     if days:
         before = before.where(f"ordered_date in ({days})")
-    # The new rows are the few: build the hash table of those.
+    # The new rows are few, so they are the hash table of the join.
     joined = before.alias("t").join(
         f.broadcast(latest.select("order_id")) if base else latest.select("order_id"), "order_id"
     )
@@ -239,7 +239,7 @@ def winners(job: Job, good: DataFrame, base: int) -> DataFrame:
 
 
 def days_of(frame: DataFrame) -> list[str]:
-    """List the days that a batch touches as literals, for orders, slots and hours: MERGE prunes by nothing else."""
+    """Return a batch's days as literals, for orders, slots and hours: MERGE prunes only by these."""
     slot = SLOT.replace("ordered_at", "o.ordered_at")
     texts = ["o.ordered_at", slot, f"{slot} - interval 5 minutes"]
     days = [f"collect_set(cast({text} as date))" for text in texts]
@@ -249,7 +249,7 @@ def days_of(frame: DataFrame) -> list[str]:
 
 
 def net_changes(changed: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Turn changed orders into what to add to the facts: what they say now, less what they said before."""
+    """Return changed orders as changes of the facts: the current contribution minus the earlier one."""
     columns = ("restaurant_id", "ordered_at", "order_total", "items")
     now = changed.where("status <> 'cancelled'").selectExpr(*columns, "1 as w")
     gone = changed.where("was.status <> 'cancelled'").selectExpr(*(f"was.{c}" for c in columns), "-1 as w")
@@ -282,13 +282,13 @@ def _sums(**sums: str) -> list[Any]:
 
 
 def append_events(job: Job, good: DataFrame, number: int) -> None:
-    """Add the batch's events."""
+    """Append the batch's events."""
     writer = good.write.format("delta").mode("append")
     writer.option("txnAppId", "expert.events").option("txnVersion", number).save(job.path("events"))
 
 
 def merge_orders(job: Job, days: str, number: int) -> None:
-    """Put the newer versions into orders."""
+    """Merge the newer versions into orders."""
     columns = [part.split()[0] for part in TABLES["events"].split(", ")]
     pruned = f"and t.ordered_date in ({days})" if days else ""
     once(
@@ -303,7 +303,7 @@ def merge_orders(job: Job, days: str, number: int) -> None:
 
 
 def add_up(job: Job, table: str, change: DataFrame, key: tuple[str, ...], count: str, days: str, number: int) -> None:
-    """Add a net change to a table of sums; what no order stands behind any longer is deleted."""
+    """Add a net change to a table of sums; a row without any order left is deleted."""
     pinned = change.localCheckpoint(eager=True)
     pinned.createOrReplaceGlobalTempView(f"add_{table}")
     on = " and ".join(f"t.{k} = s.{k}" for k in key) + (f" and t.{key[0]} in ({days})" if days else "")
@@ -319,7 +319,7 @@ def add_up(job: Job, table: str, change: DataFrame, key: tuple[str, ...], count:
 
 
 def once(job: Job, table: str, number: int, statement: str) -> None:
-    """Run a MERGE under the batch's number, in a session of its own: the number is a setting. Delta skips a repeat."""
+    """Run a MERGE under the batch's number, a setting of its own session; Delta skips a repetition."""
     own = job.spark.newSession()
     own.conf.set("spark.databricks.delta.write.txnAppId", f"expert.{table}")
     own.conf.set("spark.databricks.delta.write.txnVersion", str(number))
@@ -327,7 +327,7 @@ def once(job: Job, table: str, number: int, statement: str) -> None:
 
 
 def mart(job: Job, as_of: datetime) -> None:
-    """Work out the dashboard anew from the slots of the last week, the only ones that are read."""
+    """Recompute the dashboard from the slots of the last week, the only ones that it reads."""
     since = as_of - timedelta(hours=168)
     where = (
         f"slot_date >= date '{since:%Y-%m-%d}' and slot_date <= date '{as_of:%Y-%m-%d}' "
@@ -379,15 +379,15 @@ class Expert:
         self._meter = spark_costs.Meter(self.job.spark, work / "tables")
 
     def preload(self, as_of: datetime) -> None:
-        """Take in the whole history as one batch."""
+        """Process the whole history as one batch."""
         tick(self.job, as_of)
 
     def tick(self, as_of: datetime) -> TickCost:
-        """Tick and count."""
+        """Run a tick and measure it."""
         return self._meter.measure(as_of, lambda: tick(self.job, as_of))
 
     def mart(self) -> list[dict[str, Any]]:
-        """Read the mart."""
+        """Return the mart's rows."""
         return [
             row.asDict(True)
             for row in self.job.spark.read.format("delta").load(self.job.path("restaurant_windows")).collect()

@@ -1,4 +1,4 @@
-"""What was measured of one contender on one history, as values and as JSON."""
+"""Measurements of one contender on one history, as values and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.processes import Spent
 
-# What the others are compared with: the first of these that took part.
+# The base of comparisons: the first of these contenders that ran.
 BASES = ("sqlrun_auto", "sqlrun_duckdb", "sqlrun_spark")
 
 
@@ -17,7 +17,7 @@ BASES = ("sqlrun_auto", "sqlrun_duckdb", "sqlrun_spark")
 class Figures:
     """One contender at one size: its first tick in a fresh process (`cold`), then the measured ones.
 
-    `wrong` rows of `rows`; None where nothing came to compare. `error` is the end of what a failed contender said.
+    `wrong` rows of `rows`; None without a result to compare. `error` is the end of a failed contender's output.
     """
 
     size: str
@@ -37,32 +37,32 @@ class Figures:
     engines: dict[str, str] = field(default_factory=dict)
 
     def median(self, name: str) -> float | None:
-        """Give the median of a figure over the measured ticks."""
+        """Return the median of a figure over the measured ticks."""
         return statistics.median(getattr(tick, name) for tick in self.ticks) if self.ticks else None
 
     @property
     def memory(self) -> int:
-        """Give the most memory of all ticks."""
+        """Return the peak memory of all ticks."""
         return max((tick.memory for tick in (*self.ticks, *([self.cold] if self.cold else []))), default=0)
 
     @property
     def key(self) -> tuple[str, str]:
-        """Tell one from another."""
+        """Return the key of the contender and size."""
         return self.size, self.contender
 
     @property
     def is_right(self) -> bool:
-        """Tell whether it came to its end with the right rows."""
+        """Return whether it finished with the right rows."""
         return not self.error and self.wrong == 0
 
 
 def written(figures: Figures) -> dict[str, Any]:
-    """Turn figures into what JSON takes."""
+    """Return figures as plain values for JSON."""
     return asdict(figures)
 
 
 def read(plain: Mapping[str, Any]) -> Figures:
-    """Read what `written` gave."""
+    """Return the figures that `written` converted."""
     found = Figures(**plain)
     found.cold = Spent(**plain["cold"]) if plain["cold"] else None
     found.ticks = [Spent(**tick) for tick in plain["ticks"]]
@@ -70,12 +70,12 @@ def read(plain: Mapping[str, Any]) -> Figures:
 
 
 def merged(known: Iterable[Figures], new: Figures) -> list[Figures]:
-    """Put new figures in the place of older ones of the same contender and size."""
+    """Return the known figures, with new ones in place of older ones of the same contender and size."""
     return [*(one for one in known if one.key != new.key), new]
 
 
 def ratio(one: float | None, base: float | None) -> float | None:
-    """Divide where both are known.
+    """Return a ratio, or None if a side is unknown or the base is 0.
 
     >>> ratio(3.0, 2.0), ratio(None, 2.0), ratio(1.0, 0.0)
     (1.5, None, None)

@@ -1,7 +1,7 @@
-"""Where a warm tick's processor time goes on Spark, as a flame graph: `python -m benchmarks.flame --keep DIR`.
+"""Flame graph of a warm tick's CPU time on Spark: `python -m benchmarks.flame --keep DIR`.
 
-Java's threads are sampled by the JDK's Flight Recorder; what compilers and the garbage collector took is counted by the
-kernel, thread by thread. Shell: processes, files.
+The JDK's Flight Recorder samples Java's threads; the kernel counts the time of compilers and the garbage collector,
+thread by thread. Shell: processes, files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.tick import folder_of
 from benchmarks.worker import Run, arrive, prepared
 
 WIDTH, ROW, LEAST = 1400, 17, 0.003
-# What the kernel calls threads of the JVM, and what they do.
+# The kernel's names of the JVM's threads, and their work.
 KINDS = (
     (r"C2 CompilerThre", "second compiler"),
     (r"C1 CompilerThre", "first compiler"),
@@ -39,13 +39,13 @@ COLOURS = (
     ("janino", "#c03a2b"), ("spark", "#edc25e"), ("hadoop", "#7fb3a0"), ("scala", "#c7c0b0"), ("java", "#b8c4d6"),
 )  # fmt: skip
 RECORDER = "-XX:StartFlightRecording=settings={settings},maxsize=500m -XX:FlightRecorderOptions=stackdepth=250"
-# Frames that only pass on: the graph is easier to read without them.
+# Frames that only delegate: the graph is easier to read without them.
 PASSING = re.compile(r"\$anonfun|lambda|^scala\.(collection|Function|runtime|Option|util)|\.Iterator|AbstractIterator")
 
 
 @dataclass(slots=True)
 class Frame:
-    """A place in the graph: its weight with all that it called."""
+    """A frame of the graph, with its weight, callees included."""
 
     weight: float = 0.0
     below: dict[str, Frame] = field(default_factory=dict)
@@ -83,9 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def record(run: Run, warm: int, file: Path) -> tuple[Frame, float]:
-    """Tick, record, and weigh Java's stacks by what the kernel counted of its threads."""
+    """Run and record ticks; weigh Java's stacks by the kernel's count for its threads."""
     work = prepared(run)
-    # A recorder that joins later has code compiled anew, for minutes: it is there from the start.
+    # A recorder that starts later makes the JVM compile code again for minutes, so it runs from the start.
     settings = _sampling(file)
     contender = Ours(work, "spark", run.memory, java=RECORDER.format(settings=settings))
     try:
@@ -110,7 +110,7 @@ def record(run: Run, warm: int, file: Path) -> tuple[Frame, float]:
 
 
 def _sampling(file: Path) -> Path:
-    """Write settings that sample stacks and nothing else."""
+    """Write settings that sample stacks only."""
     settings = file.with_suffix(".jfc")
     settings.write_text(
         '<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.ExecutionSample">'
@@ -124,14 +124,14 @@ def _jcmd(pid: int, *words: str) -> None:
 
 
 def threads(pid: int) -> Counter[str]:
-    """Give the processor seconds of a process by what its threads do."""
+    """Return the CPU seconds of a process by the work of its threads."""
     found: Counter[str] = Counter()
     per_second = os.sysconf("SC_CLK_TCK")
     kind_of = "Python" if pid == os.getpid() else ""
     for file in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
             name, _, rest = file.read_text().partition("(")[2].rpartition(")")
-        except OSError:  # ended in between
+        except OSError:  # it has ended meanwhile
             continue
         fields = rest.split()
         kind = kind_of or next((kind for pattern, kind in KINDS if re.match(pattern, name)), "Java")
@@ -140,7 +140,7 @@ def threads(pid: int) -> Counter[str]:
 
 
 def stacks(file: Path) -> Counter[tuple[str, ...]]:
-    """Read the recorded stacks, outermost frame first, with how often each was seen."""
+    """Return the recorded stacks, outermost frame first, with their number of samples."""
     command = ["jfr", "print", "--json", "--stack-depth", "250", "--events", "jdk.ExecutionSample", str(file)]
     events = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     found: Counter[tuple[str, ...]] = Counter()
@@ -158,7 +158,7 @@ def _frame(frame: dict[str, Any]) -> str:
 
 
 def _shortened(frames: Iterable[str]) -> list[str]:
-    """Leave out frames that only pass on, and repetitions."""
+    """Return frames without delegating ones and repetitions."""
     kept: list[str] = []
     for name in frames:
         if PASSING.search(name):
@@ -170,7 +170,7 @@ def _shortened(frames: Iterable[str]) -> list[str]:
 
 
 def graph_of(seen: Counter[tuple[str, ...]], spent: Counter[str]) -> Frame:
-    """Share Java's processor time out by how often each stack was seen; the other kinds stand beside it."""
+    """Return the graph: Java's CPU time split by samples of each stack, and the other kinds beside it."""
     graph, samples = Frame(), sum(seen.values()) or 1
     for kind, seconds in spent.items():
         if kind != "Java":
@@ -181,7 +181,7 @@ def graph_of(seen: Counter[tuple[str, ...]], spent: Counter[str]) -> Frame:
 
 
 def picture(graph: Frame, title: str, ticks: int) -> str:
-    """Draw the graph: a box's width is its processor time, what it called lies below it; hovering tells the name."""
+    """Return the graph as SVG: a box's width is its CPU time, its callees are below it, its tooltip has the name."""
     boxes: list[str] = []
     deepest = _draw(boxes, graph, "tick", 0.0, 0, graph.weight, ticks)
     height = (deepest + 2) * ROW + 30

@@ -1,6 +1,6 @@
-"""The hourly facts over all of history, worked out by hand-written DuckDB SQL from the raw lines. Shell: DuckDB.
+"""The hourly facts over all of history, computed by hand-written DuckDB SQL from the raw lines. Shell: DuckDB.
 
-A backfill's orders are older than the dashboard's windows: the mart doesn't show whether they have been taken in.
+A backfill's orders are older than the dashboard's windows, so the mart doesn't show whether they were processed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ group by all
 
 
 def right(files: Iterable[str], folder: Path) -> Hours:
-    """Work them out; DuckDB may put what doesn't fit beside the order files."""
+    """Return the right facts; DuckDB may spill to disk beside the order files."""
     import duckdb
 
     with duckdb.connect(str(folder / "hours.duckdb"), config={"threads": 2, "memory_limit": "4GB"}) as db:
@@ -45,7 +45,7 @@ def right(files: Iterable[str], folder: Path) -> Hours:
 
 
 def wrong(rows: Iterable[dict[str, Any]], expected: Hours) -> int:
-    """Count the hours of restaurants that are missing, too many or different."""
+    """Return the number of missing, unexpected or different hours of restaurants."""
     found = {
         (f"{row['hour_at']:%Y-%m-%dT%H}", row["restaurant_id"]): (row["n_orders"], row["total_sales"]) for row in rows
     }

@@ -1,4 +1,4 @@
-"""A fresh process with nothing to do, against an empty PySpark + Delta session that reads a table. Shell: processes."""
+"""A build without changes, compared with an empty PySpark + Delta session that reads a table. Shell: processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ spark.stop()
 
 
 def main(root: Path, engine: str, repeat: int) -> int:
-    """Measure each engine that is asked for; 1 where a ratio is over the limit."""
+    """Measure each requested engine; return 1 if a ratio is over the limit."""
     made = world.make(root / "idle", "idle", world.SMALL, 20_000, 500, 1)
     profiles = {"duckdb": ["duckdb"], "spark": ["local"], "both": ["duckdb", "local"]}[engine]
     commands = {}
@@ -46,7 +46,7 @@ def main(root: Path, engine: str, repeat: int) -> int:
     everything = {yardstick: ([sys.executable, "-c", READ, mart], ROOT), **commands}
     seconds: dict[str, list[float]] = {name: [] for name in everything}
     for _ in range(repeat):
-        # In turns, so that a neighbour's load meets all of them.
+        # Alternately, so that other processes' load affects all of them.
         for name, (command, folder) in everything.items():
             seconds[name].append(timed(command, folder))
     medians = {name: statistics.median(found) for name, found in seconds.items()}
@@ -67,9 +67,9 @@ def main(root: Path, engine: str, repeat: int) -> int:
 
 
 def timed(command: list[str], folder: Path) -> float:
-    """Run a command and give its seconds; what it says is shown where it fails."""
+    """Run a command and return its seconds; a failure prints its output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    # Compiling all modules in each process would be measured otherwise.
+    # Without bytecode, each process would compile all modules.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

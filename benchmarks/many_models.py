@@ -1,7 +1,7 @@
 """A project of any number of models, described once: areas of staging, joins, facts and marts. Pure.
 
-An area is 25 models over two sources, ten deep from its first to its last; a few read the area before. `seed` chooses
-which measures, filters and columns each model has, so that no two areas are the same text with other names.
+An area has 25 models over two sources, ten deep from first to last; a few read the previous area. `seed` selects
+measures, filters and columns of each model, so that areas differ in more than their names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CUSTOMER_COLUMNS = (
 
 
 def describe(models: int, seed: int = 1) -> World:
-    """Describe the first `models` models; the last area may be cut short."""
+    """Describe the first `models` models; the last area may be incomplete."""
     world = World()
     before = ""
     for number in range((models + 24) // 25):
@@ -53,7 +53,7 @@ def describe(models: int, seed: int = 1) -> World:
 
 
 def sources(area: str) -> list[Source]:
-    """The two streams of an area."""
+    """Return the two streams of an area."""
     return [
         Source(area, "orders", f"What happened to the orders of {area}.", (EVENT, VERSION, *ORDER_COLUMNS)),
         Source(area, "customers", f"What guests of {area} said of themselves.", (EVENT, VERSION, *CUSTOMER_COLUMNS)),
@@ -61,7 +61,7 @@ def sources(area: str) -> list[Source]:
 
 
 def area_models(area: str, before: str, chance: random.Random) -> Iterator[Described]:
-    """The 25 models of an area."""
+    """Yield the 25 models of an area."""
     yield landing(area, "order", ORDER_COLUMNS)
     yield landing(area, "customer", CUSTOMER_COLUMNS)
     yield newest(area, "order", ORDER_COLUMNS)

@@ -1,4 +1,4 @@
-"""The marts that contenders left behind, as rows. Shell: DuckDB files, Delta tables, sqlrun's warehouse."""
+"""Readers of contenders' marts. Shell: DuckDB files, Delta tables, sqlrun's warehouse."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def of_duckdb(file: Path, table: str) -> list[dict[str, Any]]:
-    """Read a table of a DuckDB file."""
+    """Return the rows of a table in a DuckDB file."""
     import duckdb
 
     with duckdb.connect(str(file), read_only=True) as db:
@@ -16,7 +16,7 @@ def of_duckdb(file: Path, table: str) -> list[dict[str, Any]]:
 
 
 def of_delta(path: Path) -> list[dict[str, Any]]:
-    """Read the newest version of a Delta table."""
+    """Return the rows of a Delta table's latest version."""
     import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
@@ -27,7 +27,7 @@ def of_delta(path: Path) -> list[dict[str, Any]]:
 
 
 def of_parquet(folder: Path) -> list[dict[str, Any]]:
-    """Read a table that is a folder of Parquet files."""
+    """Return the rows of a folder of Parquet files."""
     import duckdb
 
     with duckdb.connect() as db:
@@ -37,7 +37,7 @@ def of_parquet(folder: Path) -> list[dict[str, Any]]:
 
 
 def of_sqlrun(folder: Path, name: str = "restaurant_windows") -> list[dict[str, Any]]:
-    """Read what sqlrun has published."""
+    """Return the rows of a table that sqlrun has published."""
     from sqlrun.pipeline import prepare
     from sqlrun.publish.ledger import Ledger
     from sqlrun.publish.reader import query, relation

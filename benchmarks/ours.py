@@ -1,4 +1,4 @@
-"""The contender `sqlrun`: the reference project, ticked as `sqlrun build --every` does. Shell: a project's folder."""
+"""The contender `sqlrun`: the reference project, ticked like `sqlrun build --every`. Shell: a project's folder."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sqlrun.publish.reader import query, relation
 from sqlrun.run.tick import Request, tick
 
 ROOT = Path(__file__).parent.parent
-# The other contenders don't count guests, so neither does this one.
+# The other contenders don't count guests, so this one doesn't either.
 LEFT_OUT = "restaurant_customers"
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
 
 
 def make_project(work: Path) -> None:
-    """Copy what the analyst wrote, unless it is there."""
+    """Copy the analyst's files, unless they are there."""
     for room in ROOMS:
         if not (work / room).exists():
             shutil.copytree(ROOT / room, work / room, ignore=shutil.ignore_patterns(f"{LEFT_OUT}.*", "_exposures.yml"))
@@ -30,7 +30,7 @@ def make_project(work: Path) -> None:
 
 
 class Ours:
-    """The whole of a tick: land, maintain, check, publish, receipts; a warm process.
+    """The whole tick in a warm process: land, maintain, check, publish, run stats.
 
     `apart`: checks run after the tick, alone. `java`: options of Spark's JVM.
     """
@@ -62,12 +62,12 @@ class Ours:
         self._books = SparkBooks(_session()) if engine == "spark" else None
 
     def preload(self, as_of: datetime) -> None:
-        """Tick over the whole history."""
+        """Run a tick over the whole history."""
         self._run(as_of)
         self._waiting.clear()
 
     def tick(self, as_of: datetime) -> TickCost:
-        """Tick, and put together what the receipts and the logs say."""
+        """Run a tick; return its cost from run stats and logs."""
         self._logs.news()
         if self._books:
             self._books.news()
@@ -87,7 +87,7 @@ class Ours:
         return NOTHING
 
     def _checks(self) -> tuple[float, float]:
-        """Check what the tick has changed, with nothing beside it; give the seconds and the processor's."""
+        """Check the tick's changes, with nothing in parallel; return seconds and CPU seconds."""
         waiting, self._waiting = self._waiting, []
         started, busy = time.perf_counter(), cpu_seconds()
         for progress, model in waiting:
@@ -146,18 +146,18 @@ class Ours:
         return TickCost(as_of.isoformat(), seconds, total, tables, {node.name: node.seconds for node in result.nodes})
 
     def mart(self) -> list[dict[str, Any]]:
-        """Read the mart as readers see it."""
+        """Return the mart's rows as readers see them."""
         return self.rows("restaurant_windows")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Read a published table."""
+        """Return the rows of a published table."""
         published = self._ledger.read().published
         assert published is not None
         bound = relation(str(self.warehouse), name, published.tables[name])
         return query(f'select * from "{name}"', [bound]).to_pylist()
 
     def close(self) -> None:
-        """Let go of the engine."""
+        """Close the engine."""
         self._engine.close()
 
 

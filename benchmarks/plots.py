@@ -1,4 +1,4 @@
-"""Lines on two logarithmic axes, as an SVG that needs nothing else. Pure."""
+"""Lines on two logarithmic axes, as a self-contained SVG. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html import escape
 WIDTH, HEIGHT = 860, 460
 LEFT, RIGHT, TOP, BOTTOM = 56, 250, 30, 46
 LABEL = 15.0
-# Readable on white and on black alike; dashes tell apart those who can't tell colours.
+# Readable on white and on black; dashes distinguish lines without colours.
 COLOURS = ("#2f7ed8", "#d9730d", "#2e9e4f", "#c83e4d", "#8a5cd1", "#9a6b3f", "#d35fb7", "#7a828a", "#a39a16", "#1aa3b0")
 DASHES = ("", "6 3", "2 3")
 
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A logarithmic axis: from `low` to `high` on pixels from `start` to `end`."""
+    """A logarithmic axis from `low` to `high`, drawn from pixel `start` to `end`."""
 
     low: float
     high: float
@@ -33,25 +33,25 @@ class Axis:
     end: float
 
     def at(self, value: float) -> float:
-        """Give the pixel of a value."""
+        """Return the pixel of a value."""
         share = (math.log10(value) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
         return self.start + share * (self.end - self.start)
 
     def marks(self) -> list[float]:
-        """List 1, 2 and 5 of each power of ten in the range."""
+        """Return 1, 2 and 5 of each power of ten in the range."""
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         found = [step * 10.0**power for power in powers for step in (1, 2, 5)]
         return [value for value in found if self.low * 0.999 <= value <= self.high * 1.001]
 
 
 def axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """Make an axis that holds all values, with some air."""
+    """Return an axis that includes all values, with a margin."""
     low, high = min(values), max(values)
     return Axis(low / 1.4, high * 1.4, start, end)
 
 
 def amount(value: float) -> str:
-    """Write an axis' number shortly.
+    """Return the short text of an axis' number.
 
     >>> amount(20_000), amount(10_000_000), amount(0.5), amount(5)
     ('20 k', '10 M', '0.5', '5')
@@ -63,7 +63,7 @@ def amount(value: float) -> str:
 
 
 def apart(places: Sequence[float], least: float = LABEL) -> list[float]:
-    """Move labels down until none covers another; their order stays.
+    """Return labels' places, moved down until none covers another; their order stays.
 
     >>> apart([10, 12, 50], 10)
     [10, 20, 50]
@@ -76,7 +76,7 @@ def apart(places: Sequence[float], least: float = LABEL) -> list[float]:
 
 
 def chart(title: str, across: str, up: str, lines: Sequence[Line]) -> str:
-    """Draw lines with points, a grid, and each line's name at its end; "" where there is nothing to draw."""
+    """Return lines with points, a grid, and each line's name at its end; "" if there is nothing to draw."""
     lines = [line for line in lines if line.points]
     if not lines:
         return ""

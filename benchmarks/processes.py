@@ -1,7 +1,7 @@
-"""What a process and all that it starts cost: the clock, processors, bytes, memory. Shell: processes, /proc (Linux).
+"""Cost of a process and its children: wall clock, CPU, bytes, memory. Shell: processes, /proc (Linux).
 
-A process is started in a session of its own, so that a JVM whose parent is gone is still found. Bytes are those that
-were asked of the system and given to it, whether the disk or its cache served them: a warm disk cache favours nobody.
+A process starts in its own session, so that a JVM without its parent is still found. Bytes are all that the process
+read and wrote through the system, from the disk or its cache: a warm cache favours no contender.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-# Looking at all processes takes a few milliseconds of a processor: more often would disturb what is measured.
+# Seconds between two scans. A scan takes some milliseconds of CPU: more scans would disturb the measurement.
 STEP = 0.1
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Failed(Exception):
-    """A contender's process ended with an error; the message is the end of what it said."""
+    """A contender's process ended with an error; the message is the end of its output."""
 
 
 @dataclass(slots=True)
 class Spent:
-    """What was spent in a span; memory is the most that all processes held at once."""
+    """Cost of a span; memory is the peak of all processes together."""
 
     seconds: float = 0.0
     cpu: float = 0.0
@@ -42,7 +42,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Seen:
-    """One process, as it was last seen."""
+    """One process in its last scan."""
 
     parent: int
     cpu: float
@@ -53,7 +53,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Tree:
-    """The processes of a session, watched by a thread: a process that ended counts as it was last seen."""
+    """The processes of a session, watched by a thread; an ended process counts with its last scan."""
 
     session: int
     _alive: dict[int, Seen] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class Tree:
             self.look()
 
     def look(self) -> None:
-        """See what there is now."""
+        """Scan the processes."""
         with self._lock:
             found = processes(self.session)
             for number in self._alive.keys() - found.keys():
                 gone = self._alive[number]
                 self._ended.cpu += gone.cpu
-                # Whoever waits for a child takes over the bytes that it counted.
+                # The parent that waits for a child takes over its count of bytes.
                 if gone.parent not in found:
                     self._ended.read += gone.read
                     self._ended.written += gone.written
@@ -92,7 +92,7 @@ class Tree:
             self._most = max(self._most, sum(one.memory for one in found.values()))
 
     def so_far(self) -> Spent:
-        """Give what was spent from the start until now; the peak of memory begins anew."""
+        """Return the cost since the start; the peak of memory is reset."""
         self.look()
         with self._lock:
             everyone = [self._ended, *self._alive.values()]
@@ -102,19 +102,19 @@ class Tree:
             return spent
 
     def is_empty(self) -> bool:
-        """Tell whether all have ended."""
+        """Return whether all processes have ended."""
         self.look()
         return not self._alive
 
 
 def processes(session: int) -> dict[int, Seen]:
-    """Look at all processes of a session."""
+    """Return all processes of a session."""
     found = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
                 one = _seen(Path(entry.path), session)
-            except (OSError, ValueError, IndexError):  # ended in between
+            except (OSError, ValueError, IndexError):  # it has ended meanwhile
                 continue
             if one is not None:
                 found[int(entry.name)] = one
@@ -131,13 +131,13 @@ def _seen(folder: Path, session: int) -> Seen | None:
 
 
 def less(after: Spent, before: Spent, seconds: float) -> Spent:
-    """Give what was spent in between."""
+    """Return the cost between two counts."""
     cpu, read, written = after.cpu - before.cpu, after.read - before.read, after.written - before.written
     return Spent(seconds, max(cpu, 0.0), max(read, 0), max(written, 0), after.memory)
 
 
 def command(argv: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float, log: Path) -> Spent:
-    """Run a command to its end; all it started ends with it. What it says goes to a file, of which a failure shows the end."""
+    """Run a command, end all its children, and return the cost; its output goes to `log`, whose end a failure shows."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     with log.open("ab") as said:
@@ -163,14 +163,14 @@ def command(argv: Sequence[str], folder: Path, environment: Mapping[str, str], l
     if code:
         raise Failed(f"{' '.join(argv)} ended with {code}:\n{tail(log)}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # What was spent after the last look is known of those that were waited for.
+    # The cost after the last scan is known for children that were waited for.
     waited = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
     spent.seconds, spent.cpu = seconds, max(spent.cpu, waited)
     return spent
 
 
 def end(session: int, tree: Tree, patience: float = 10.0) -> None:
-    """Wait for what a process has left behind; after a while stop it."""
+    """Wait for a process's children; stop them after a while."""
     since = time.perf_counter()
     while not tree.is_empty():
         if time.perf_counter() - since > patience:
@@ -181,12 +181,12 @@ def end(session: int, tree: Tree, patience: float = 10.0) -> None:
 
 
 def tail(log: Path, lines: int = 12) -> str:
-    """Give the last lines of a file."""
+    """Return the last lines of a file."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 
 
 class Resident:
-    """A process that stays: one request a line goes in, one answer a line comes out, both JSON."""
+    """A process that stays: it reads requests and writes answers, both JSON, one on each line."""
 
     def __init__(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float, log: Path
@@ -207,11 +207,11 @@ class Resident:
         self._tree.__enter__()
 
     def so_far(self) -> Spent:
-        """Give what was spent since the start."""
+        """Return the cost since the start."""
         return self._tree.so_far()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Send a request and wait for its answer."""
+        """Send a request and return its answer."""
         assert self._process.stdin is not None and self._process.stdout is not None
         timer = threading.Timer(self._limit, self._process.kill)
         timer.start()
@@ -229,7 +229,7 @@ class Resident:
         return answer
 
     def close(self) -> None:
-        """Let it end; after a while stop it."""
+        """Wait for its end; stop it after a while."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:

@@ -1,8 +1,7 @@
 """The same tick by full recompute in Spark: land, then run every model's whole query and overwrite its table.
 
-What dbt or a materialized view does, at its best: one warm session, independent models at once, tables without
-partitions (overwriting hundreds of them costs more), no change feed, no checks. The landed events are those that
-sqlrun made.
+It does the work of dbt or a materialized view at its best: one warm session, independent models in parallel, tables
+without partitions (overwriting hundreds of them costs more), no change feed, no checks. The landed events are sqlrun's.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ class Recompute:
         self._meter = spark_costs.Meter(self._spark, work)
 
     def preload(self, as_of: datetime) -> None:
-        """Nothing: the landed events are sqlrun's."""
+        """Do nothing: the landed events are sqlrun's."""
 
     def tick(self, as_of: datetime) -> TickCost:
-        """Tick and count."""
+        """Run a tick and measure it."""
         return self._meter.measure(as_of, lambda: self._tick(as_of))
 
     def _tick(self, as_of: datetime) -> None:
@@ -70,7 +69,7 @@ class Recompute:
         (rows.where(where) if where else rows).createOrReplaceTempView(f"{name}__new")
 
     def mart(self) -> list[dict[str, Any]]:
-        """Read the mart."""
+        """Return the mart's rows."""
         return [row.asDict(True) for row in self._spark.table("restaurant_windows__new").collect()]
 
     def close(self) -> None:

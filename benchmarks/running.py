@@ -1,4 +1,4 @@
-"""One contender on one history: load it, tick, compare with the oracle. Shell: processes, folders."""
+"""One contender on one history: load it, run ticks, compare with the oracle. Shell: processes, folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT_ALONE = ("requirements.txt", "__init__.py", "__main__.py", "__pycache__")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command line asks for; `warm` ticks come between the cold one and the `ticks` measured ones."""
+    """Options of the command line; `warm` ticks come between the cold one and the `ticks` measured ones."""
 
     root: Path
     ticks: int
@@ -38,7 +38,7 @@ class Asked:
 
 
 class Player:
-    """A contender in its folder, ticked one way or the other."""
+    """A contender in its folder, ticked in either way."""
 
     def __init__(self, contender: Contender, place: Place, asked: Asked) -> None:
         self._contender, self._place, self._asked = contender, place, asked
@@ -46,7 +46,7 @@ class Player:
         self.engines: dict[str, str] = {}
 
     def prepare(self) -> None:
-        """Lay out the contender's folder, as far as it isn't."""
+        """Create the missing parts of the contender's folder."""
         folder, name = self._place.folder, self._contender.name
         (folder / "data" / "orders").mkdir(parents=True, exist_ok=True)
         if name.startswith("sqlrun"):
@@ -61,7 +61,7 @@ class Player:
             file.write_text(file.read_text().replace("{folder}", str(folder)))
 
     def tick(self, as_of: datetime) -> Spent:
-        """Tick; the first one starts what stays."""
+        """Run a tick; the first one starts a resident process."""
         if not self._contender.resident:
             return self._commands(as_of)
         started, before = time.perf_counter(), Spent()
@@ -94,7 +94,7 @@ class Player:
         return {"BENCH_MEMORY": self._asked.memory, **paths, **self._contender.variables(self._place)}
 
     def mart(self) -> list[dict[str, Any]]:
-        """Read the mart."""
+        """Return the mart's rows."""
         if self._contender.rows is not None:
             return self._contender.rows(self._place.folder)
         assert self._resident is not None
@@ -102,14 +102,14 @@ class Player:
         return [{**row, "total_sales": Decimal(row["total_sales"])} for row in rows]
 
     def close(self) -> None:
-        """End what stays."""
+        """End a resident process."""
         if self._resident is not None:
             self._resident.close()
             self._resident = None
 
 
 def profile(engine: str, asked: Asked) -> str:
-    """Write a profile of sqlrun's: one warehouse for all of them, so that a command goes on where a process was."""
+    """Return a sqlrun profile; all have one warehouse, so that a command continues where a process was."""
     settings = [] if engine == "duckdb" else [f"spark.driver.memory: {asked.memory}"]
     settings += [] if engine == "spark" else list(asked.settings)
     text = f"engine: {engine}\nwarehouse: warehouse\nthreads: 2\n"
@@ -117,7 +117,7 @@ def profile(engine: str, asked: Asked) -> str:
 
 
 def carry_out(contender: Contender, world: World, asked: Asked) -> Figures:
-    """Run a contender; what goes wrong is in the figures."""
+    """Run a contender and return its figures, with its error if it failed."""
     found = Figures(
         world.name,
         world.orders,
@@ -140,7 +140,7 @@ def carry_out(contender: Contender, world: World, asked: Asked) -> Figures:
         player = Player(contender, place, asked)
         player.prepare()
         _measure(player, contender, place, world, asked, found)
-    except Exception as error:  # of whatever kind: the others go on, and this one is listed
+    except Exception as error:  # of any kind: the others continue, and this one is listed
         found.error = str(error) or repr(error)
     finally:
         if player is not None:
@@ -151,7 +151,7 @@ def carry_out(contender: Contender, world: World, asked: Asked) -> Figures:
 
 
 def python_of(contender: Contender, asked: Asked) -> Path:
-    """Give the Python of a contender's environment; it is made where it isn't there yet."""
+    """Return the Python of a contender's environment, which is created if it is missing."""
     if not contender.environment or asked.own:
         return Path(environments.OWN)
     required = environments.listed(RIVALS / contender.environment / "requirements.txt")
@@ -162,7 +162,7 @@ def python_of(contender: Contender, asked: Asked) -> Path:
 
 
 def _measure(player: Player, contender: Contender, place: Place, world: World, asked: Asked, found: Figures) -> None:
-    # A command is cold each time: it needs no ticks to warm up.
+    # A command starts cold each time: it needs no warm-up ticks.
     warm = asked.warm if contender.resident else 0
     ticks = world.ticks[: 1 + warm + asked.ticks]
     for number, tick in enumerate(ticks):
@@ -174,7 +174,7 @@ def _measure(player: Player, contender: Contender, place: Place, world: World, a
             found.cold = spent
         elif number > warm:
             found.ticks.append(spent)
-    # A world of one tick, a backfill: that one is what is measured.
+    # In a world of one tick, a backfill, that tick is measured.
     if len(world.ticks) == 1:
         found.ticks = [spent]
     mart = truth.canonical(player.mart())
@@ -189,7 +189,7 @@ def _measure(player: Player, contender: Contender, place: Place, world: World, a
 
 
 def _load(contender: Contender, place: Place, world: World, asked: Asked) -> float:
-    """Bring a contender up to the history's end, or take that state from a run before; give the seconds."""
+    """Bring a contender to the history's end, or copy that state from an earlier run; return the seconds."""
     first = BY_NAME[contender.loads_as or contender.name]
     kept = asked.root / world.name / first.name / "loaded"
     started = time.perf_counter()
@@ -219,7 +219,7 @@ def _is_wanted_again(contender: Contender, asked: Asked) -> bool:
 
 
 def oracle(files: Iterable[str], as_of: datetime, folder: Path) -> truth.Mart:
-    """Work out the right mart once, and keep it beside the order files."""
+    """Return the right mart, computed once and cached beside the order files."""
     note = folder / f"right-{as_of:%Y%m%dT%H%M}.json"
     if not note.is_file():
         found = truth.truth(files, as_of)

@@ -1,8 +1,8 @@
-"""How many answers a second `sqlrun serve` gives while ticks are published: `python -m benchmarks.serve --help`.
+"""Answers per second of `sqlrun serve` while ticks are published: `python -m benchmarks.serve --help`.
 
-Each number says of which tick and of which restaurant it is, so that a torn answer, or another's, shows. The load comes from
-a process on the same machine; beside it the same question is asked of DuckDB, reading the files for each, and of a warm
-Spark session (`--spark`).
+Each number shows its tick and its restaurant, so that mixed or misdirected answers are detected. A process on the same
+machine produces the load. For comparison the same question goes to DuckDB, which reads the files each time, and to a
+warm Spark session (`--spark`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ PARTED = {"fct_restaurant_hours": ("hour_date",), "fct_restaurant_slots": ("slot
 
 
 class World:
-    """A warehouse of so many restaurants, and ticks of it."""
+    """A warehouse with a number of restaurants, and its ticks."""
 
     def __init__(self, folder: Path, restaurants: int) -> None:
         self.folder, self.restaurants, self.tick = folder, restaurants, 0
@@ -99,7 +99,7 @@ class World:
         write_deltalake(table, pa.Table.from_arrays(arrays, schema=schema), mode="overwrite")
 
     def begin(self) -> None:
-        """Write what no tick changes: names, guests, the facts of two weeks."""
+        """Write the data that no tick changes: names, guests, the facts of two weeks."""
         n = self.restaurants
         self.write(
             "restaurants",
@@ -171,8 +171,8 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def publish_on(folder: Path, restaurants: int, tick: int, every: float, told: Any) -> None:
-    """Go on publishing, in a process of its own, until it is ended."""
-    os.nice(5)  # a build beside a server is told to be
+    """Publish ticks until this process is ended."""
+    os.nice(5)  # the documentation recommends it for a build beside a server
     world = World(folder, restaurants)
     world.tick = tick
     while True:
@@ -191,7 +191,7 @@ ORDERS = re.compile(
 
 
 class Caller(asyncio.Protocol):
-    """One connection that asks, waits for the whole answer, looks at it, and asks again."""
+    """One connection that sends a request, waits for the whole answer, validates it, and repeats."""
 
     def __init__(self, load: Load) -> None:
         self.load, self.held, self.wanted, self.which = load, b"", 0, 0
@@ -233,7 +233,7 @@ class Caller(asyncio.Protocol):
 
 
 class Load:
-    """So many connections for so long."""
+    """Load of a number of connections for some seconds."""
 
     def __init__(self, heads: list[bytes], connections: int, seconds: float) -> None:
         self.heads, self.open, self.end = heads, connections, time.monotonic() + seconds
@@ -249,13 +249,13 @@ class Load:
             self.errors += 1
             return
         self.ticks.add(int(tick[1]))
-        # All three numbers are of one tick, the one that it says, and of the restaurant that was asked for.
+        # All three numbers belong to one tick, the one in the answer, and to the requested restaurant.
         if {int(told[1]), int(told[2]), int(told[3])} != {(which + 1) * 10_000 + int(tick[1])}:
             self.torn += 1
 
 
 def hammer(port: int, restaurants: int, connections: int, seconds: float, given: Any) -> None:
-    """Ask as fast as answers come, each restaurant with its own token; in a process of its own."""
+    """Send requests as fast as answers arrive, each restaurant with its own token, in a separate process."""
     import uvloop
 
     from sqlrun.serve.access import token
@@ -288,7 +288,7 @@ QUESTION = "select * from restaurant_windows where restaurant_id = '{}' and wind
 
 
 def by_duckdb(folder: Path, restaurants: int, seconds: float) -> list[float]:
-    """Ask DuckDB, which reads the published tick's files for each question."""
+    """Query DuckDB, which reads the published tick's files for each question."""
     from sqlrun.engines.duckdb.engine import DuckDBEngine
     from sqlrun.publish.reader import find, tick_of
 
@@ -306,7 +306,7 @@ def by_duckdb(folder: Path, restaurants: int, seconds: float) -> list[float]:
 
 
 def by_spark(folder: Path, restaurants: int, seconds: float) -> list[float]:
-    """Ask a warm Spark session."""
+    """Query a warm Spark session."""
     from benchmarks.expert import session
 
     spark, times = session("2g"), []

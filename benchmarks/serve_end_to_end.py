@@ -1,8 +1,8 @@
-"""From an event's writing to its number on the owner's page: `python -m benchmarks.serve_end_to_end --help`.
+"""Time from an event's writing to its number on the owner's page: `python -m benchmarks.serve_end_to_end --help`.
 
-A build ticks on the clock, a server shows its ticks, Chromium has the page open. Events of one restaurant are written one at
-a time, each dated so that its window has it in the next tick; what is printed is how long each took, of which up to a
-step is the wait for the tick.
+A build ticks on the clock, a server shows its ticks, Chromium has the page open. Events of one restaurant are written
+one at a time, each dated so that the next tick's window includes it. The output is the time of each, up to a step of
+which is the wait for the tick.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def project(folder: Path) -> Path:
 
 
 def shown(opened: Any, orders: int) -> None:
-    # By the browser's own selectors: the page's policy lets nobody evaluate a text.
+    # With the browser's own selectors, because the page's policy forbids evaluating text.
     opened.locator("#orders", has_text=re.compile(f"^{orders}$")).wait_for(timeout=1000 * PATIENCE)
 
 
@@ -62,7 +62,7 @@ def measure(opened: Any, orders: Path, events: int, step: float) -> list[float]:
         found.append(time.monotonic() - written)
         print(f"event {number}: {found[-1]:.1f} s from written to shown", flush=True)
         if number < events:
-            time.sleep(random.uniform(0, step))  # not always just after a tick
+            time.sleep(random.uniform(0, step))  # not always right after a tick
     return found
 
 

@@ -1,4 +1,4 @@
-"""A tick of a Spark contender, timed and counted. Shell: Spark's books, Delta logs."""
+"""Time and cost of a Spark contender's tick. Shell: Spark's status store, Delta logs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchmarks.costs import Cost, Logs, SparkBooks, TickCost, cpu_seconds
 
 
 class Meter:
-    """Measures ticks; looking into the books is not part of the time."""
+    """Measures ticks; reading the counters is not part of the time."""
 
     def __init__(self, session: Any, root: Path) -> None:
         self._books, self._logs = SparkBooks(session), Logs(root)
 
     def measure(self, as_of: datetime, work: Callable[[], object]) -> TickCost:
-        """Carry out a tick."""
+        """Run a tick and return its cost."""
         self._books.news()
         self._logs.news()
         started, busy = time.perf_counter(), cpu_seconds()

@@ -25,12 +25,12 @@ LIMIT = 1.25
 
 
 def say(text: str) -> None:
-    """Tell what goes on, apart from the figures."""
+    """Print progress, apart from the figures."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def show(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table: the first column to the left, figures to the right."""
+    """Print a table: the first column left-aligned, figures right-aligned."""
     print(f"\n{title}")
     widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
     for row in (head, *rows):
@@ -40,7 +40,7 @@ def show(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None
 
 
 def figure(cost: Cost, name: str) -> str:
-    """Write one figure; `-` where it is unknown."""
+    """Return one figure as text; `-` if it is unknown."""
     value = getattr(cost, name)
     if value is None:
         return "-"
@@ -48,7 +48,7 @@ def figure(cost: Cost, name: str) -> str:
 
 
 def print_result(result: Result) -> None:
-    """Print what one contender's warm tick costs, table by table."""
+    """Print the cost of one contender's warm tick, table by table."""
     world, outcome = result.world, result.outcome
     head = ("table", *(label for label, _ in FIGURES), "s write", "s with checks")
     rows = []
@@ -71,7 +71,7 @@ def print_result(result: Result) -> None:
 
 
 def print_contenders(results: list[Result]) -> None:
-    """Print the contenders of one size against each other."""
+    """Print the contenders of one size in comparison."""
     if len(results) < 2:
         return
     names = [result.name for result in results]
@@ -92,7 +92,7 @@ def print_contenders(results: list[Result]) -> None:
 
 
 def print_sizes(results: list[Result]) -> None:
-    """Print each contender's tick by size, and the largest against the smallest."""
+    """Print each contender's tick by size, and the ratio of largest to smallest."""
     for name in dict.fromkeys(result.name for result in results):
         found = sorted((r for r in results if r.name == name and r.world.name != "small"), key=lambda r: r.world.orders)
         if len(found) < 2:

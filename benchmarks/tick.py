@@ -1,4 +1,4 @@
-"""What a tick costs: `python -m benchmarks.tick --small`, `--sizes 1m,10m`, `--idle`. See docs/benchmarks.md."""
+"""Cost of a tick: `python -m benchmarks.tick --small`, `--sizes 1m,10m`, `--idle`. See docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Name the contender and its engine."""
+        """Return the name of the contender and its engine."""
         return (
             f"{self.outcome.contender} ({self.outcome.engine})"
             if self.outcome.contender == "sqlrun"
@@ -40,39 +40,39 @@ class Result:
 
     @property
     def warm(self) -> list[TickCost]:
-        """List the measured ticks, without the warm-up."""
+        """Return the measured ticks, without the warm-up."""
         return self.outcome.ticks[self.warm_up :]
 
     @property
     def seconds(self) -> float:
-        """Give the median tick."""
+        """Return the median seconds of a tick."""
         return statistics.median(tick.seconds for tick in self.warm)
 
     @property
     def cpu(self) -> float:
-        """Give the median tick's processor time."""
+        """Return the median CPU seconds of a tick."""
         return statistics.median(tick.cpu for tick in self.warm)
 
     @property
     def total(self) -> Cost:
-        """Give the medians of the whole tick's figures."""
+        """Return the medians of the whole tick's figures."""
         return median([tick.total for tick in self.warm])
 
     @property
     def tables(self) -> dict[str, Cost]:
-        """Give the medians of each table's figures."""
+        """Return the medians of each table's figures."""
         names = dict.fromkeys(name for tick in self.warm for name in tick.tables)
         return {name: median([tick.tables.get(name, Cost()) for tick in self.warm]) for name in names}
 
     @property
     def steps(self) -> dict[str, float]:
-        """Give the median seconds of each step, checks included."""
+        """Return the median seconds of each step, checks included."""
         names = dict.fromkeys(name for tick in self.warm for name in tick.steps)
         return {name: statistics.median(tick.steps.get(name, 0.0) for tick in self.warm) for name in names}
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Take the median of each figure that is known."""
+    """Return the median of each known figure."""
     found = Cost()
     for name in Cost.__slots__:
         known = [getattr(cost, name) for cost in costs if getattr(cost, name) is not None]
@@ -81,7 +81,7 @@ def median(costs: list[Cost]) -> Cost:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; 1 where a contender is wrong."""
+    """Measure and print; return 1 if a contender is wrong."""
     args = _parser().parse_args(arguments)
     if args.idle:
         from benchmarks import idle
@@ -135,7 +135,7 @@ def _sizes(args: argparse.Namespace) -> Iterator[tuple[str, Any, int, int]]:
 
 
 def _contenders(args: argparse.Namespace, folder: Path, made: world.World) -> Iterator[Result]:
-    """Run one contender after the other, never two at once."""
+    """Run one contender after the other, never two in parallel."""
     asked = [name.strip() for name in args.contenders.split(",") if name.strip()]
     engines = ("duckdb", "spark") if args.engine == "both" else (args.engine,)
     todo = [("sqlrun", engine) for engine in engines if "sqlrun" in asked]
@@ -144,7 +144,7 @@ def _contenders(args: argparse.Namespace, folder: Path, made: world.World) -> It
     right = None
     for contender, engine in todo:
         tables.say(f"{made.name}: {contender} on {engine}")
-        # These two begin with the tables that sqlrun has made on Spark.
+        # These two start with sqlrun's tables on Spark.
         base = str(folder / "sqlrun-spark") if contender in ("by_hand", "recompute") else ""
         if base and not (Path(base) / "preloaded" / "done").exists():
             raise SystemExit(
@@ -162,7 +162,7 @@ def _contenders(args: argparse.Namespace, folder: Path, made: world.World) -> It
 
 @contextmanager
 def folder_of(keep: str | None) -> Iterator[Path]:
-    """Give the folder to keep, or one that is gone afterwards."""
+    """Yield the folder to keep, or a temporary one."""
     if keep:
         Path(keep).mkdir(parents=True, exist_ok=True)
         yield Path(keep).resolve()

@@ -1,4 +1,4 @@
-"""Is a contender right? Its mart against the tests' oracle, which works from the raw lines in plain Python."""
+"""Check of a contender's mart against the tests' oracle, which reads the raw lines in plain Python."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support import oracle
 
 Mart = dict[tuple[int, str], tuple[int, str, tuple[tuple[int, str, int], ...]]]
 STAMP = re.compile(r"(?:orders|tick)-(\d{8}T\d{4})")
-# An order arrives up to two hours before its time, and never more than that: older files hold none of the window's.
+# An order arrives up to two hours before its time, and never more than that: older files have no order of the window.
 REACH = timedelta(hours=168 + 3)
 _KNOWN: dict[tuple[str, ...], Mart] = {}
 
 
 def canonical(rows: Iterable[dict[str, Any]]) -> Mart:
-    """Bring a contender's mart into a form that compares."""
+    """Return a contender's mart in a comparable form."""
     return {
         (int(row["window_hours"]), row["restaurant_id"]): (
             int(row["n_orders"]),
@@ -30,7 +30,7 @@ def canonical(rows: Iterable[dict[str, Any]]) -> Mart:
 
 
 def truth(files: Iterable[str], as_of: datetime) -> Mart:
-    """Work out the mart from the raw lines; once for the same files, which the sizes share."""
+    """Return the mart computed from the raw lines, once for the same files, which the sizes share."""
     needed = [Path(file) for file in sorted(files) if _end(file) >= f"{as_of - REACH:%Y%m%dT%H%M}"]
     key = (as_of.isoformat(), *(f"{path.name}:{path.stat().st_size}" for path in needed))
     if key not in _KNOWN:
@@ -49,5 +49,5 @@ def _end(file: str) -> str:
 
 
 def wrong(mart: Mart, right: Mart) -> int:
-    """Count the rows that are missing, too many or different."""
+    """Return the number of missing, unexpected or different rows."""
     return sum(mart.get(key) != right.get(key) for key in mart.keys() | right.keys())

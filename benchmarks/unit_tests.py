@@ -3,9 +3,9 @@
 python -m benchmarks.unit_tests
 python -m benchmarks.unit_tests --tests 20 --contenders sqlrun,watch
 
-The same queries and the same rows. sqlrun's tests play two ticks each, by the change query and by the whole one; dbt's
+The queries and rows are the same. sqlrun's tests play two ticks each, by the change query and by the whole one; dbt's
 unit tests have no steps, so each is one query. Commands are whole processes: sqlrun cold (without target/), dbt with
-its input there and its project parsed before. Of Spark the seconds of the tests alone count, not the JVM's start.
+its input loaded and its project parsed before. For Spark only the tests' seconds count, not the JVM's start.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def sqlrun(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, st
 
 
 def watch(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str]:
-    """From a save to the last line of what it made run."""
+    """Return the time from a save to the last line of the tests that it started."""
     told = "sqlrun test --watch, a save"
     if "--watch" not in help_of(folder):
         return told, None, "there is no --watch"
@@ -121,7 +121,7 @@ def spark(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str
     command = (sys.executable, "-m", "sqlrun", "test", "--engine", "spark", "--json")
     shown = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
     seconds = sorted(one["seconds"] for one in json.loads(shown.stdout))
-    # The first ones warm the JVM up.
+    # The first tests warm up the JVM.
     return told, statistics.median(seconds) * tests, f"{tests} times the median test"
 
 
@@ -135,7 +135,7 @@ def environment() -> dict[str, str]:
 
 
 def write(folder: Path, tests: int, *, rival: bool) -> None:
-    """Write the project, as sqlrun or as dbt reads it."""
+    """Write the project, in sqlrun's or dbt's form."""
     texts = {f"models/totals_{n}.sql": QUERY.format(number=n) for n in range(MODELS)}
     texts["seeds/orders.csv"] = SEED
     for number in range(MODELS):
@@ -172,7 +172,7 @@ def contract(name: str, columns: dict[str, str], key: str) -> str:
 
 
 def unit_test(number: int, model: int, *, rival: bool) -> str:
-    """Write a test of ten rows; sqlrun's goes on with a tick in which one comes and one is cancelled."""
+    """Return a test of ten rows; sqlrun's adds a tick with a new and a cancelled row."""
     low = model + 1
     rows = [f"{{order_id: o{n}, guest_id: g{n % 2}, amount: {low + n}.50, is_cancelled: false}}" for n in range(10)]
     totals = [sum(low + n + 0.5 for n in range(10) if n % 2 == guest) for guest in (0, 1)]

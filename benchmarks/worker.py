@@ -1,4 +1,4 @@
-"""One contender in a process of its own: preload, ticks to warm up, the measured ticks. Shell: processes, folders."""
+"""One contender in its own process: preload, warm-up ticks, measured ticks. Shell: processes, folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.world import World, arrive
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a process is asked for. `base` is a contender whose preloaded tables this one begins with."""
+    """A process's task. `base` is a contender whose preloaded tables this one starts with."""
 
     contender: str
     engine: str
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: those to warm up first, then the measured ones."""
+    """The outcome: warm-up ticks first, then the measured ones."""
 
     contender: str
     engine: str
@@ -52,7 +52,7 @@ def carry_out(run: Run) -> Outcome:
 
 
 def prepared(run: Run) -> Path:
-    """Make a folder to work in with the tables at the history's end, or take them from an earlier run."""
+    """Return a work folder with the tables at the history's end, built or copied from an earlier run."""
     folder = Path(run.folder)
     work, preloaded = folder / "work", folder / "preloaded"
     shutil.rmtree(work, ignore_errors=True)
@@ -80,7 +80,7 @@ def _work(run: Run) -> Outcome:
 
 
 def _preload(run: Run, work: Path, preloaded: Path) -> None:
-    """Bring a contender up to the history's end, and keep that state for another run."""
+    """Bring a contender to the history's end, and save that state for another run."""
     orders = work / "data" / "orders"
     if run.base:
         copy(Path(run.base) / "preloaded", work)
@@ -102,13 +102,13 @@ def _preload(run: Run, work: Path, preloaded: Path) -> None:
 
 
 def portions(world: World, slices: int) -> list[tuple[list[str], datetime]]:
-    """Part the history into so many ticks; only the last one's time matters, the others have the same."""
+    """Split the history into `slices` ticks; only the last one's time matters, the others have the same."""
     files, width = list(world.history), -(-len(world.history) // slices)
     return [(files[first : first + width], world.as_of) for first in range(0, len(files), width)]
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a folder; files that nobody writes again are linked."""
+    """Copy a folder; immutable files become links."""
     shutil.copytree(source, target, copy_function=_copy)
 
 

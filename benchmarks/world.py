@@ -1,7 +1,7 @@
-"""The benchmark's input: order files of a history of any length, and the same ticks after each. Shell: files.
+"""The benchmarks' input: order files of a history of any length, and the same ticks after each. Shell: files.
 
-Every history ends at the same moment and has as many orders a day, so a longer history begins earlier and nothing else
-differs: the ticks' files are the same bytes for all sizes.
+Every history ends at the same time and has the same number of orders a day. A longer history therefore starts earlier,
+and nothing else differs: the ticks' files are the same bytes for all sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SMALL = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick's file, as it arrives, and its time; `more` come with it."""
+    """One tick's arriving file and its time; `more` are further files."""
 
     file: str
     as_of: datetime
@@ -37,13 +37,13 @@ class Tick:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Name all files that arrive."""
+        """Return all files that arrive."""
         return (self.file, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A history and the ticks after it. `days` is how far the history goes back."""
+    """A history and the ticks after it. `days` is the length of the history."""
 
     name: str
     orders: int
@@ -56,7 +56,7 @@ class World:
 
 
 def size_of(text: str) -> int:
-    """Read 1m, 250k or 20000.
+    """Return the number of orders in 1m, 250k or 20000.
 
     >>> size_of("1m"), size_of("250k")
     (1000000, 250000)
@@ -87,7 +87,7 @@ def make(folder: Path, name: str, settings: Settings, orders: int, new: int, tic
 
 
 def times(settings: Settings, new: int, ticks: int) -> list[datetime]:
-    """Give the end of the history and of each tick: as far apart as `new` orders take, on five-minute steps."""
+    """Return the end of the history and of each tick: the distance is the time of `new` orders, in 5-minute steps."""
     ends = [to_minute(FIRST)]
     for _ in range(ticks):
         end = ends[-1] + STEP
@@ -98,12 +98,12 @@ def times(settings: Settings, new: int, ticks: int) -> list[datetime]:
 
 
 def file_of(end: datetime) -> str:
-    """Name a tick's file; it sorts after the history's."""
+    """Return a tick's file name, which sorts after the history's."""
     return f"tick-{end:%Y%m%dT%H%M}.jsonl"
 
 
 def _write_history(folder: Path, settings: Settings, begin: datetime, end: datetime) -> int:
-    # What contenders have made of another history is of no use.
+    # Contenders' results for another history are useless.
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "ticks").mkdir(parents=True)
     step = MINUTES_PER_DAY // 24
@@ -118,7 +118,7 @@ def _write_tick(folder: Path, settings: Settings, start: datetime, end: datetime
 
 
 def arrive(file: str, folder: Path) -> None:
-    """Let a file appear in a source folder, whole, without copying it."""
+    """Make a file appear in a source folder, complete, without copying it."""
     target = folder / Path(file).name
     if not target.exists():
         os.link(file, target)

@@ -1,4 +1,4 @@
-"""One described project, written as sqlrun, dbt and SQLMesh have it. Shell: files."""
+"""One described project, written in the forms of sqlrun, dbt and SQLMesh. Shell: files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.described import Column, Described, Source, World
 
-# The same bodies for all three; dbt and sqlrun take Jinja's macros, SQLMesh gets the text that they give.
+# The same bodies for all three; dbt and sqlrun use them as Jinja macros, SQLMesh gets the expanded text.
 MACROS = {
     "money": ("amount", "cast({amount} as decimal(18, 2))"),
     "day_of": ("time", "cast({time} as date)"),
@@ -51,7 +51,7 @@ def sqlrun(world: World, root: Path) -> None:
 
 
 def dbt(world: World, root: Path) -> None:
-    """Write dbt_project.yml, profiles.yml, models/, macros/ and seeds/; data lies in a DuckDB file."""
+    """Write dbt_project.yml, profiles.yml, models/, macros/ and seeds/; the data is in a DuckDB file."""
     settings = f"name: many\nversion: '1.0'\nprofile: many\nvars: {{large_order: {LARGE}}}\n"
     write(root / "dbt_project.yml", settings + "flags: {send_anonymous_usage_stats: false}\n")
     profile = "many: {target: dev, outputs: {dev: {type: duckdb, path: many.duckdb, threads: 2}}}\n"
@@ -122,7 +122,7 @@ def contract(model: Described, *, own: bool) -> str:
     lines = ["models:", f"  - name: {model.name}", f"    description: {json.dumps(model.text)}"]
     config = {"materialized": "view" if model.view else "table"}
     lines += [f"    config: {{{', '.join([f'{k}: {v}' for k, v in config.items()])}, tags: {list(model.tags)}}}"]
-    kept = own and not model.view  # no tick looks at what a view promises
+    kept = own and not model.view  # no tick evaluates the contract of a view
     if kept:
         lines += [f"    grain: [{', '.join(model.grain)}]"] + (["    repeats: true"] if model.repeats else [])
     lines.append("    columns:")
@@ -150,7 +150,7 @@ def expectation(kind: str, name: str, value: object) -> str:
 
 
 def mesh_model(model: Described) -> str:
-    """A MODEL block over the text that Jinja would give."""
+    """Return a MODEL block with the text that Jinja would expand to."""
     comments = ", ".join(f"{c.name} = {quoted(c.text)}" for c in model.columns)
     kind = "VIEW" if model.view else "FULL"
     head = f"MODEL (\n  name main.{model.name},\n  kind {kind},\n  description {quoted(model.text)},\n"
@@ -167,7 +167,7 @@ def quoted(text: str) -> str:
 
 
 def rendered(sql: str) -> str:
-    """Write out the few calls that the described models make."""
+    """Return the text with the described models' few calls expanded."""
     sql = re.sub(r"\{\{ ref\('(\w+)'\) \}\}", r"main.\1", sql)
     sql = re.sub(r"\{\{ source\('(\w+)', '(\w+)'\) \}\}", r"\1.\2", sql)
     sql = sql.replace("{{ var('large_order') }}", str(LARGE))

@@ -1,8 +1,8 @@
-"""Does a year of five-minute ticks (105,120) make the next one slower? Ticks of a small project, one after the other.
+"""Does a year of five-minute ticks (105,120) slow down the next one? Ticks of a small project, one after the other.
 
-Each tick lands a file of two sales, maintains three tables and publishes; files that have landed are moved away after a
-week, as whoever writes them would. At every mark a tick is timed: the processor's seconds, medians of nine ticks in a
-row, beside those of a warehouse that has just begun. Opening a project and reading a ledger are timed alone.
+Each tick lands a file of two sales, maintains three tables and publishes; landed files are moved away after a week, as
+their writers would do. At every mark it times ticks, as the median CPU seconds of nine ticks in a row, and compares
+them with those of a new warehouse. Opening a project and reading a ledger are timed separately.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ models:
 
 
 class Year:
-    """A warehouse, ticking."""
+    """A warehouse and its ticks."""
 
     def __init__(self, root: Path, every: int, keep: int) -> None:
         for name, text in FILES.items():
@@ -105,7 +105,7 @@ class Year:
         self.count = 0
 
     def tick(self) -> float:
-        """Tick once, as a build does; give the processor's seconds, without those of upkeep."""
+        """Run one tick, as a build does; return its CPU seconds, without the maintenance of files."""
         self.count += 1
         at = START + self.count * FIVE
         rows = [
@@ -131,13 +131,13 @@ class Year:
         spent = time.process_time() - began
         assert result.published, result
         if maintenance.due(self.ledger, result.tick, self.every):
-            # Time passes faster here: what an hour protects is a moment old.
+            # Time passes faster here: the later clock skips the hour that protects new files.
             with lock.hold(self.ledger.warehouse, clock()) as holder:
                 maintenance.look_after(self.ledger, self.keep, clock() + timedelta(hours=2), holder, lambda _: None)
         return spent
 
     def sizes(self) -> dict[str, int]:
-        """Count what may grow."""
+        """Return the sizes that may grow."""
         home = self.root / "warehouse"
         return {
             "ledger rows": len(self.ledger.entries()),

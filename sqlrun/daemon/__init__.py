@@ -1,4 +1,4 @@
-"""A server that keeps Python and Spark warm and forks a process per command.
+"""The daemon: a server that keeps Python and Spark warm and forks a process for each command.
 
 Entry points: `client.handed_over`, `server.main`.
 """

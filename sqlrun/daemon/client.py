@@ -1,7 +1,7 @@
-"""A command handed over to the project's server, or not: whoever can't hand over runs it. Shell: a socket, signals.
+"""Hand a command over to the project's daemon, or let this process run it. Shell: a socket, signals.
 
-Up to the message that brings the command nothing has been done, and any doubt ends in running it here. Afterwards it is
-the server's: this process passes signals on and ends as the command did.
+Until the message with the command is sent nothing has been done, and any doubt makes this process run it. Afterwards
+the command belongs to the daemon: this process passes signals on and exits as the command did.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any
 from sqlrun.daemon import protocol
 from sqlrun.daemon.compatibility import differing, identity
 
-# Each ends or stops a process, unless that has its own way with it.
+# Signals that end or stop a process by default.
 PASSED = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP")
     if hasattr(signal, name)
 )  # fmt: skip
 GONE = (
-    "sqlrun: the server ended while it ran this command. Nothing of an unfinished tick is published, and the next "
-    "build takes it back; run the command again."
+    "sqlrun: the daemon ended while it ran this command. Nothing of an unfinished tick is published, and the next "
+    "build rolls it back. Run the command again."
 )
 
 
 def handed_over(root: str, arguments: Sequence[str], program: str) -> int | None:
-    """Have the server of a project's folder run a command, and give its exit code; None: run it here.
+    """Run a command in the daemon of a project's folder and return its exit code; None: run it in this process.
 
-    Why a server that is there isn't used is told on stderr, in one line.
+    If a running daemon isn't used, the reason is printed on stderr, in one line.
     """
     if not protocol.is_supported():
         return None
@@ -43,25 +43,25 @@ def handed_over(root: str, arguments: Sequence[str], program: str) -> int | None
     except FileNotFoundError:
         return None
     except ConnectionRefusedError:
-        _tell("it is gone; `sqlrun up` starts another")
+        _print_reason("it is gone; `sqlrun up` restarts it")
         return None
     except (protocol.WireError, OSError) as error:
-        _tell(str(error))
+        _print_reason(str(error))
         return None
     with connection:
         refusal = _refusal(connection, root)
         if not refusal:
             return _follow(connection, arguments, program)
-    _tell(refusal)
+    _print_reason(refusal)
     return None
 
 
-def _tell(why: str) -> None:
-    print(f"sqlrun: without the server: {why}", file=sys.stderr)
+def _print_reason(why: str) -> None:
+    print(f"sqlrun: without the daemon: {why}", file=sys.stderr)
 
 
 def _refusal(connection: socket.socket, root: str) -> str:
-    """Introduce this process, and say why the server can't stand in for it; "" where it can."""
+    """Send this process's identity; return why the daemon can't run its command, "" if it can."""
     try:
         if any(stream is None for stream in (sys.stdin, sys.stdout, sys.stderr)):
             return "a standard stream is closed"
@@ -73,12 +73,12 @@ def _refusal(connection: socket.socket, root: str) -> str:
         return ""
     differs = differing(identity(), answer.get("identity") or {})
     if differs:
-        return f"it was started with other {', '.join(differs)}; `sqlrun up` starts it anew"
-    return str(answer.get("refused") or "it gave no answer")
+        return f"it was started with other {', '.join(differs)}; `sqlrun up` restarts it"
+    return str(answer.get("refused") or "it sent no answer")
 
 
 def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -> int:
-    """Hand the command to the server and end as it does."""
+    """Send the command to the daemon and exit as it does."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     ignored = [int(number) for number in PASSED if signal.getsignal(number) is signal.SIG_IGN]
@@ -88,7 +88,7 @@ def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -
         try:
             connection.send(bytes([number]))
         except OSError:
-            return  # it has ended; how, is about to be read
+            return  # it has ended, and its exit code arrives next
         if number == signal.SIGTSTP:
             os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -99,11 +99,11 @@ def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -
         connection.settimeout(None)
         protocol.send(connection, _request(arguments, program, ignored), (0, 1, 2))
         while True:
-            told, _ = protocol.receive(connection)
-            if "exit" in told:
-                return int(told["exit"])
-            if "signal" in told:
-                return _die(int(told["signal"]))
+            answer, _ = protocol.receive(connection)
+            if "exit" in answer:
+                return int(answer["exit"])
+            if "signal" in answer:
+                return _die(int(answer["signal"]))
     except (protocol.WireError, OSError):
         print(GONE, file=sys.stderr)
         return 1
@@ -127,7 +127,7 @@ def _request(arguments: Sequence[str], program: str, ignored: list[int]) -> dict
 
 
 def _die(number: int) -> int:
-    """End as the command did: by a signal."""
+    """End by a signal, as the command did."""
     if number in (signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS):
         import resource
 

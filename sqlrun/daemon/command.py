@@ -1,4 +1,4 @@
-"""A fork of the server becomes the command that somebody gave: their streams, folder, variables. Shell: the process."""
+"""A fork of the daemon that becomes a user's command, with its streams, folder, variables. Shell: the process."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from sqlrun.daemon import protocol
 from sqlrun.runtime import stopping, streams
 
 PR_SET_PDEATHSIG = 1
-# Exit codes of commands that came to an end of their own: Spark can be lent to the next one.
+# Exit codes of commands that ended normally: the next command can borrow Spark.
 ENDS = (None, 0, 1, 2, 75)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command in its fork. `control` is where Spark is asked for.
+    """A command in its fork. `control` is the socket to ask for Spark.
 
-    `connection` leads to who gave the command; it is open for as long as anything of the command is at work.
+    `connection` leads to the client; it is open for as long as any process of the command runs.
     """
 
     request: dict[str, Any]
@@ -35,15 +35,15 @@ class Command:
     connection: socket.socket
 
     def run(self) -> NoReturn:
-        """Be the command, and end as it does.
+        """Run the command and exit as it does.
 
-        All that Python does when a process ends is done, but for taking the libraries down object by object.
+        All of Python's exit steps run, except for the destruction of objects one by one.
         """
         code = 1
         try:
             code = streams.finish(self._code())
             _finish()
-        except KeyboardInterrupt:  # outside of what catches it within a command, as in `__main__.py`
+        except KeyboardInterrupt:  # raised outside of the command's own handler, as in `__main__.py`
             stopping.leave(stopping.INTERRUPTED, stopping.STOPPED)
         except BaseException:
             sys.excepthook(*sys.exc_info())
@@ -63,7 +63,7 @@ class Command:
             main(prog_name=self.request["program"])
         except SystemExit as ended:
             stopping.end_at_once()
-            getattr(threading, "_shutdown")()  # noqa: B009  waits for threads, as multiprocessing's forks do
+            getattr(threading, "_shutdown")()  # noqa: B009  wait for threads, as multiprocessing's forks do
             if ended.code in ENDS and borrowed.is_idle():
                 protocol.send(self.control, {"free": True})
             if ended.code is None or isinstance(ended.code, int):
@@ -76,8 +76,8 @@ class Command:
         answer, _ = protocol.receive(self.control)
         if "port" in answer:
             return answer["port"], answer["secret"]
-        if answer.get("told"):
-            print(f"sqlrun: Spark is started anew: {answer['told']}", file=sys.stderr)
+        if answer.get("reason"):
+            print(f"sqlrun: starting another Spark: {answer['reason']}", file=sys.stderr)
         return None
 
 
@@ -88,14 +88,14 @@ def _finish() -> None:
 
 
 def die_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal when its parent ends, however that ends."""
+    """Make the kernel send this process a signal when its parent ends, however that happens."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
 
 
 def _become(request: dict[str, Any], files: Sequence[int]) -> None:
-    _take_signals_as_given(request["ignored"])
+    _reset_signals(request["ignored"])
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -112,8 +112,8 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> None:
     streams.repair()
 
 
-def _take_signals_as_given(ignored: Sequence[int]) -> None:
-    """Have each signal do what it does in a process that begins."""
+def _reset_signals(ignored: Sequence[int]) -> None:
+    """Reset each signal to its action in a new process."""
     for each in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         if each in ignored or each in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(each, signal.SIG_IGN)
@@ -122,6 +122,6 @@ def _take_signals_as_given(ignored: Sequence[int]) -> None:
 
 
 def _stream(number: int, encoding: str, errors: str, line_buffering: bool, write_through: bool) -> io.TextIOWrapper:
-    """Open a standard stream as Python does when it begins."""
+    """Open a standard stream as Python does at startup."""
     raw = open(number, "rb" if number == 0 else "wb", closefd=False)  # noqa: SIM115
     return io.TextIOWrapper(raw, encoding, errors, "\n" if number else None, line_buffering, write_through)

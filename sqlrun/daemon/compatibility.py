@@ -1,6 +1,6 @@
-"""What a process was born with and can't change: a server born otherwise runs nobody's command. Shell: the process.
+"""Attributes of a process that the daemon must share with a client to run its commands. Shell: the process.
 
-It is worked out by every command that finds a server, so it imports nothing that takes time.
+Every command that finds a daemon computes them, so this module imports nothing slow.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import resource
 import sys
 from collections.abc import Iterator
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120  pathlib takes time
-# Variables that are read once, when Python or a library begins.
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120  pathlib is slow to import
+# Variables that are read only once, when Python or a library starts.
 BORN = re.compile(r"PYTHON\w*|LANG|LANGUAGE|LC_\w+|TZ|LD_\w+|MALLOC_\w+|OMP_\w+|OPENBLAS_\w+|ARROW_\w+")
 
 
 def identity() -> dict[str, str]:
-    """Return what a command's answer could depend on beside its arguments, environment and files, by name."""
+    """Return, by name, all that a command's result depends on except for arguments, environment and files."""
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     return {
         "sqlrun's code": _hash(_files(PACKAGE)),
@@ -43,7 +43,7 @@ def differing(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
 
 
 def _flags() -> tuple[object, ...]:
-    """Return how Python was begun; of its UTF-8 mode, which a locale without a name turns on, what comes of it."""
+    """Return Python's startup flags; the UTF-8 mode, which an unnamed locale switches on, counts by its effect."""
     flags = re.sub(r"utf8_mode=\d", "", repr(sys.flags))
     encoding = io.TextIOWrapper(io.BytesIO()).encoding.lower()
     options = sorted((name, value) for name, value in sys._xoptions.items() if name != "utf8")
@@ -51,7 +51,7 @@ def _flags() -> tuple[object, ...]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each file below a folder with its change time and size; not what Python compiled."""
+    """Yield each file below a folder with its change time and size, except for compiled Python."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False):
@@ -64,7 +64,7 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
 def _state(entry: os.DirEntry[str]) -> tuple[int, int]:
     try:
         stat = entry.stat()
-    except OSError:  # a link that leads nowhere, or a file that has gone meanwhile
+    except OSError:  # a broken link, or a file deleted meanwhile
         return 0, -1
     return stat.st_mtime_ns, stat.st_size
 

@@ -1,6 +1,6 @@
-"""The first thing that `sqlrun` does: is a warm server to run this command? Shell: the command line, a socket.
+"""Entry point: run the command in the daemon if one is up. Shell: the command line, a socket.
 
-Nothing is imported here that takes time: where a server runs the command, this is all that runs in this process.
+This module imports nothing slow: if the daemon runs the command, nothing else runs in this process.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import os
 import sys
 from collections.abc import Sequence
 
-# What a server may run; the rest stays on its own, needs no warmth or is about the server.
+# Commands that the daemon may run; others keep running, need no warm process or control the daemon.
 SERVED = frozenset({
     "build", "check", "compile", "diff", "doctor", "drift", "env", "explain", "history", "lineage", "ls", "maintain",
     "plan", "quarantine", "rollback", "show", "test", "ticks", "verify", "views",
 })  # fmt: skip
-# A command with one of these stays and is warm by itself, or says no more than its help.
+# Options of commands that keep running, or only print help.
 ALONE = ("--every", "--watch", "--help", "-h")
 
 
 def main() -> None:
-    """Run a command of the command line, here or in the project's server."""
+    """Run the command line's command, here or in the project's daemon."""
     program = "sqlrun" if os.path.basename(sys.argv[0]) == "sqlrun" else "python -m sqlrun"  # noqa: PTH119
     root = project_of(sys.argv[1:], os.environ.get("SQLRUN_NO_SERVER", ""))
     if root is not None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def project_of(arguments: Sequence[str], refused: str = "") -> str | None:
-    """Return the folder of the project whose server may run a command; None where none may.
+    """Return the folder of the project whose daemon may run a command; None if none may.
 
     >>> project_of(["build", "--profile", "duckdb"]), project_of(["--project-dir", "shops", "ls"])
     ('.', 'shops')

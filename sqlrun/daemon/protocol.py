@@ -1,6 +1,6 @@
-"""Where a project's server listens, and how it and a command talk. Shell: a Unix socket in a private folder.
+"""Socket and messages of a project's daemon and its clients. Shell: a Unix socket in a private folder.
 
-A message is four bytes of length and JSON; the first one that a command sends brings its three standard streams along.
+A message is a length of four bytes and JSON; a client's first message passes its three standard streams along.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ import struct
 from typing import Any
 
 MOST_BYTES = 16 << 20
-# How long either side waits for the other's next word while a command is handed over.
+# Maximum seconds to wait for the next message while a command is handed over.
 PATIENCE = 2.0
 
 
 class WireError(Exception):
-    """Whoever is at the other end can't be trusted or doesn't speak; the text says what is wrong."""
+    """The peer can't be trusted or sends invalid messages; the text says what is wrong."""
 
 
 def is_supported() -> bool:
-    """Return whether a server can run here: it forks, passes open files on and asks the kernel who calls (Linux)."""
+    """Return whether a daemon can run here: it forks, passes open files and asks the kernel for the peer (Linux)."""
     return hasattr(socket, "SO_PEERCRED") and hasattr(os, "fork")
 
 
 def folder() -> str:
-    """Return the name of the user's private folder for sockets; it needn't be there."""
+    """Return the name of the user's private folder for sockets, which may not exist."""
     above = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
     return f"{above}/sqlrun-{os.geteuid()}"
 
 
 def address(root: str) -> str:
-    """Return the name of the socket of a project's folder, by the folder itself: whichever way it is named.
+    """Return the name of a project's socket; it depends on the folder itself, not on its path.
 
-    Raises: OSError where there is no such folder.
+    Raises: OSError if the folder doesn't exist.
     """
-    found = os.stat(root)  # noqa: PTH116  pathlib takes time
+    found = os.stat(root)  # noqa: PTH116  pathlib is slow to import
     return f"{folder()}/{found.st_dev:x}-{found.st_ino:x}.socket"
 
 
 def require_private(path: str, *, kind: int) -> None:
-    """Refuse a folder (S_IFDIR) or socket (S_IFSOCK) that isn't the user's own or is open to others (WireError)."""
+    """Reject a folder (S_IFDIR) or socket (S_IFSOCK) that another user owns or can open. Raises: WireError."""
     found = os.lstat(path)
     if stat.S_IFMT(found.st_mode) != kind:
         raise WireError(f"{path} is not a {'folder' if kind == stat.S_IFDIR else 'socket'}")
@@ -54,15 +54,15 @@ def require_private(path: str, *, kind: int) -> None:
 
 
 def require_same_user(connection: socket.socket) -> None:
-    """Refuse whoever is at the other end unless the kernel says that it is the same user (WireError)."""
+    """Reject a peer that isn't the same user according to the kernel. Raises: WireError."""
     size = struct.calcsize("3i")
     _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     if user != os.geteuid():
-        raise WireError("another user is at the other end")
+        raise WireError("the peer is another user")
 
 
 def connect(path: str) -> socket.socket:
-    """Connect to a server's socket, where it and its folder are the user's own alone.
+    """Connect to a daemon's socket, if only the user has access to it and its folder.
 
     Raises: WireError, OSError.
     """
@@ -80,7 +80,7 @@ def connect(path: str) -> socket.socket:
 
 
 def send(connection: socket.socket, message: dict[str, Any], files: tuple[int, ...] = ()) -> None:
-    """Send a message, with open files where there are any."""
+    """Send a message, with open files if there are any."""
     body = json.dumps(message).encode()
     head = struct.pack(">I", len(body))
     if files:
@@ -92,7 +92,7 @@ def send(connection: socket.socket, message: dict[str, Any], files: tuple[int, .
 
 
 def receive(connection: socket.socket, files: int = 0) -> tuple[dict[str, Any], list[int]]:
-    """Wait for a message and up to so many open files. Raises: WireError, OSError."""
+    """Wait for a message and up to `files` open files. Raises: WireError, OSError."""
     head, found, _, _ = socket.recv_fds(connection, 4, files, socket.MSG_CMSG_CLOEXEC)
     try:
         head += _exactly(connection, 4 - len(head))
@@ -101,7 +101,7 @@ def receive(connection: socket.socket, files: int = 0) -> tuple[dict[str, Any], 
             raise WireError("a message is too long")
         message = json.loads(_exactly(connection, size))
         if not isinstance(message, dict):
-            raise WireError("a message is no message")
+            raise WireError("a message is invalid")
     except (ValueError, WireError, OSError) as error:
         for each in found:
             os.close(each)
@@ -114,7 +114,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while size:
         part = connection.recv(min(size, 1 << 16))
         if not part:
-            raise WireError("the other end is gone")
+            raise WireError("the peer is gone")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

@@ -1,7 +1,7 @@
-"""The server: one thread that forks a process for each command, and lends Spark. Shell: sockets, processes.
+"""The daemon: one thread that forks a process for each command and lends Spark. Shell: sockets, processes.
 
-Libraries are loaded here and never used, so that a fork is whole; each command is a process of its own, as it would be
-without a server, and nothing of it is left when it ends.
+Libraries are loaded here and never used, so that forks are intact. Each command is its own process, as without a
+daemon, and leaves nothing behind when it ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sqlrun.daemon.compatibility import differing, identity
 from sqlrun.daemon.spark import KeptSpark
 from sqlrun.runtime.stopping import SIGNALS
 
-# None of them starts a thread before it is used: a fork would lose it.
+# None of these modules starts a thread at import: a fork would lose it.
 WARM = (
     "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback",
     "sqlrun.operations.maintenance", "sqlrun.commands.ticks", "sqlrun.check.check", "sqlrun.commands.check",
@@ -39,13 +39,13 @@ WARM = (
     "great_expectations.expectations", "rich.console", "rich.live",
 )  # fmt: skip
 ON_SPARK = ("sqlrun.engines.spark.session", "sqlrun.engines.spark.engine", "pyspark.sql", "delta.tables")
-# Threads that a library would start as it is imported.
+# Variables for libraries that would start threads at import.
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 @dataclass(slots=True)
 class Job:
-    """A command that runs. `signalled`: what it had begun in Spark may go on."""
+    """A running command; `signalled` means that its jobs in Spark may still run."""
 
     pid: int
     connection: socket.socket
@@ -55,7 +55,7 @@ class Job:
 
 
 class Server:
-    """Waits for commands on a socket until nobody has given one for `idle` seconds, or it is told to stop."""
+    """Waits for commands on a socket until `idle` seconds without one have passed, or until it is stopped."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Server:
             end.setblocking(False)
 
     def run(self) -> Command | None:
-        """Serve. A fork comes out with the command that it is to become, the server with None when it ends."""
+        """Serve clients. Return in a fork the command to run, in the daemon None at its end."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._stop)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
-        self._selector.register(self._woken, selectors.EVENT_READ, self._wake)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._collect_forks)
         self._selector.register(self.listener, selectors.EVENT_READ, self._accept)
         self.spark.start()
         while self.jobs or not (self.stopping or self._is_idle() or self.is_orphan()):
@@ -99,7 +99,7 @@ class Server:
         return None
 
     def status(self) -> dict[str, Any]:
-        """Return how it is, for `sqlrun up`."""
+        """Return the state for `sqlrun up`."""
         idle = max(0.0, self.idle - (time.monotonic() - self._used))
         spark = {"state": self.spark.state, "seconds": self.spark.seconds, "trouble": self.spark.trouble}
         running = sorted(self.jobs)
@@ -115,7 +115,7 @@ class Server:
         return time.monotonic() - self._used > self.idle and self.spark.state != "starting"
 
     def is_orphan(self) -> bool:
-        """Return whether nobody can find this server any more: its socket is gone, or the project is."""
+        """Return whether clients can't find this daemon any more: its socket or its project is gone."""
         try:
             path = self.listener.getsockname()
             return not stat.S_ISSOCK(os.lstat(path).st_mode) or protocol.address(self.root) != path
@@ -126,22 +126,22 @@ class Server:
         return max(0.1, min(30.0, self.idle - (time.monotonic() - self._used)))
 
     def _watch_spark(self) -> None:
-        """Listen to the keeper while it starts Spark."""
-        watched = [key for key in self._selector.get_map().values() if key.data == self._keeper_speaks]
+        """Listen to the Spark host while it starts Spark."""
+        watched = [key for key in self._selector.get_map().values() if key.data == self._handle_spark_host]
         channel = self.spark.channel
         for key in watched:
             if key.fileobj is not channel:
                 self._selector.unregister(key.fileobj)
         if channel is not None and not any(key.fileobj is channel for key in watched):
-            self._selector.register(channel, selectors.EVENT_READ, self._keeper_speaks)
+            self._selector.register(channel, selectors.EVENT_READ, self._handle_spark_host)
 
-    def _keeper_speaks(self) -> None:
+    def _handle_spark_host(self) -> None:
         if self.spark.channel is not None:
             self._selector.unregister(self.spark.channel)
             self.spark.heard()
 
-    def _wake(self) -> None:
-        """Look which forks have ended."""
+    def _collect_forks(self) -> None:
+        """Collect ended forks."""
         with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
         while True:
@@ -151,12 +151,12 @@ class Server:
                 return
             if not pid:
                 return
-            self._ended(pid, os.waitstatus_to_exitcode(status))
+            self._end_job(pid, os.waitstatus_to_exitcode(status))
 
-    def _ended(self, pid: int, code: int) -> None:
+    def _end_job(self, pid: int, code: int) -> None:
         job = self.jobs.pop(pid, None)
         if job is not None and not job.free:
-            self._hear(job)  # its last word may have come with its end
+            self._handle_command(job)  # its last message may have arrived with its end
         self.spark.ended(pid, free=job is not None and job.free and not job.signalled and code >= 0)
         if job is None:
             return
@@ -177,7 +177,7 @@ class Server:
             message, _ = protocol.receive(connection)
             return self._greet(connection, message)
         except (protocol.WireError, OSError, KeyError, TypeError, ValueError):
-            connection.close()  # whoever it was runs its command itself
+            connection.close()  # the client runs its command itself
             return None
 
     def _greet(self, connection: socket.socket, message: dict[str, Any]) -> Command | None:
@@ -209,14 +209,14 @@ class Server:
             differing(message["hello"], self._identity)
             or identity()["sqlrun's code"] != self._identity["sqlrun's code"]
         ):
-            return "it was started otherwise"
+            return "it was started in another way"
         return "it is about to end" if self.stopping else ""
 
     def _begin(self, connection: socket.socket, request: dict[str, Any], files: list[int]) -> Command | None:
         if len(files) != 3:
             raise protocol.WireError("three streams belong to a command")
         ours, theirs = socket.socketpair()
-        # What comes before the fork has the command's handlers waits for them.
+        # Signals that arrive before the fork has the command's handlers wait for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             pid = self._fork()
@@ -230,12 +230,12 @@ class Server:
         connection.settimeout(protocol.PATIENCE)
         job = self.jobs[pid] = Job(pid, connection, ours)
         self.served += 1
-        self._selector.register(connection, selectors.EVENT_READ, lambda: self._client_speaks(job))
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(job))
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self._handle_client(job))
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._handle_command(job))
         return None
 
-    def _client_speaks(self, job: Job) -> None:
-        """Pass signals on to the command; where the client has died, the command dies too."""
+    def _handle_client(self, job: Job) -> None:
+        """Pass signals on to the command; if the client has died, kill the command."""
         if job.pid not in self.jobs:
             return
         try:
@@ -252,8 +252,8 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(job.pid, signal.SIGSTOP if number == signal.SIGTSTP else number)
 
-    def _hear(self, job: Job) -> None:
-        """Take what a command says: that it wants Spark, or has done with it."""
+    def _handle_command(self, job: Job) -> None:
+        """Handle a command's message: a request for Spark, or its return."""
         try:
             job.control.settimeout(0 if job.pid not in self.jobs else protocol.PATIENCE)
             message, _ = protocol.receive(job.control)
@@ -281,10 +281,10 @@ class Server:
         return pid
 
     def _fork(self, *, dies: bool = True) -> int:
-        """Fork; the fork has nothing of the server's, and dies with it."""
+        """Fork; the fork has none of the daemon's sockets, and dies with the daemon."""
         parent = os.getpid()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # allocators' threads, which know of forks
+            warnings.simplefilter("ignore", DeprecationWarning)  # allocators' threads, which handle forks
             pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -299,7 +299,7 @@ class Server:
 
 
 def load(settings: dict[str, str] | None) -> None:
-    """Import what commands need, and make what may be made before a fork."""
+    """Import the modules that commands need, and build all that is safe before a fork."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     from sqlrun.check import great_expectations
@@ -317,9 +317,9 @@ def load(settings: dict[str, str] | None) -> None:
 
 
 def listening(root: str) -> tuple[socket.socket, int]:
-    """Open the project's socket, and hold its lock for as long as this process lives.
+    """Return the project's open socket and its lock, which this process holds until it ends.
 
-    Raises: OSError, WireError; BlockingIOError where another server holds it.
+    Raises: OSError, WireError; BlockingIOError if another daemon holds the lock.
     """
     path = protocol.address(root)
     folder = Path(path).parent
@@ -339,13 +339,13 @@ def listening(root: str) -> tuple[socket.socket, int]:
 
 
 def main(given: str) -> None:
-    """Be a server, or a command in one of its forks."""
-    told = json.loads(given)
-    root, settings = told["root"], json.load(sys.stdin)
+    """Run the daemon, or a command in one of its forks."""
+    task = json.loads(given)
+    root, settings = task["root"], json.load(sys.stdin)
     born = identity()  # before libraries set variables
     listener, lock = listening(root)
     load(settings)
-    server = Server(listener, lock, root, told["idle"], settings, born)
+    server = Server(listener, lock, root, task["idle"], settings, born)
     print(json.dumps(server.status()), flush=True)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):

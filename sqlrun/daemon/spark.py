@@ -1,4 +1,4 @@
-"""The server's side of a Spark that is kept: started, lent to one command at a time, thrown away. Shell: processes."""
+"""The daemon's view of its Spark: started, lent to one command at a time, discarded. Shell: processes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from sqlrun.daemon import protocol
 
-# After so many commands another JVM takes its place: each leaves some objects behind.
+# Maximum number of loans of a JVM: each command leaves some objects behind.
 MOST_LOANS = 200
-# A start that takes longer has gone wrong.
+# Maximum seconds of a start.
 LONGEST_START = 300.0
 
 
 class KeptSpark:
-    """At most one JVM. `fork` runs a function in a fork of the server and gives its pid."""
+    """At most one JVM; `fork` runs a function in a fork of the daemon and returns its pid."""
 
     def __init__(self, settings: dict[str, str] | None, fork: Callable[[Callable[[], int]], int]) -> None:
         self._settings, self._fork = settings, fork
@@ -33,12 +33,12 @@ class KeptSpark:
         self.trouble = "the profile's engine needs none" if settings is None else ""
 
     def suits(self, settings: dict[str, str] | None) -> bool:
-        """Return whether a profile with these settings gets its Spark here; None: it needs none."""
+        """Return whether this Spark suits a profile with these settings; None means that it needs none."""
         return settings is None or settings == self._settings
 
     @property
     def state(self) -> str:
-        """Return where it stands: none, starting, ready or lent."""
+        """Return the state: none, starting, ready or lent."""
         if not self.pid:
             return "none"
         if not self._where:
@@ -46,7 +46,7 @@ class KeptSpark:
         return "lent" if self._borrower else "ready"
 
     def start(self) -> None:
-        """Begin to start Spark; nothing where it runs, or failed before."""
+        """Start Spark in a fork; nothing happens if it runs, or if a start has failed."""
         if self.pid or self._settings is None or self.trouble:
             return
         ours, theirs = socket.socketpair()
@@ -63,42 +63,42 @@ class KeptSpark:
         self.channel = ours
 
     def heard(self) -> None:
-        """Take what the keeper says: where Spark is, or why there is none."""
+        """Handle the Spark host's message: Spark's address, or why there is none."""
         assert self.channel is not None
         try:
-            told, _ = protocol.receive(self.channel)
+            message, _ = protocol.receive(self.channel)
         except (protocol.WireError, OSError):
-            told = {"failed": "it ended while it started"}
-        if "failed" in told:
-            self.trouble = told["failed"]
+            message = {"failed": "it ended while it started"}
+        if "failed" in message:
+            self.trouble = message["failed"]
             self.drop()
         else:
-            self._where, self.seconds = told, time.monotonic() - self._begun
+            self._where, self.seconds = message, time.monotonic() - self._begun
         self._close_channel()
         asked, self._asked = self._asked, []
         for pid, key, control in asked:
             self.asked(pid, key, control)
 
     def asked(self, pid: int, key: str, control: socket.socket) -> None:
-        """Answer a command that asks for Spark; one that asks while it starts is answered then."""
+        """Answer a command's request for Spark; during a start, answer when it is done."""
         if self.state == "starting":
             self._asked.append((pid, key, control))
             return
-        answer: dict[str, Any] = {"told": ""}
+        answer: dict[str, Any] = {"reason": ""}
         if self.state == "lent":
-            answer = {"told": "the server's is lent to another command"}
+            answer = {"reason": "the daemon's is lent to another command"}
         elif self.state == "ready" and key != self._where["key"]:
-            answer = {"told": "the server's has other settings, another Java or another folder"}
+            answer = {"reason": "the daemon's has other settings, another Java or another folder"}
         elif self.state == "ready":
             self._borrower, self._loans = pid, self._loans + 1
             answer = {"port": self._where["port"], "secret": self._where["secret"]}
         elif self._settings is not None:
-            answer = {"told": f"the server has none: {self.trouble or 'it ended'}"}
+            answer = {"reason": f"the daemon has none: {self.trouble or 'it ended'}"}
         with contextlib.suppress(OSError):
             protocol.send(control, answer)
 
     def ended(self, pid: int, *, free: bool) -> None:
-        """Take Spark back from a command that has ended; where anything of it may still run there, throw it away."""
+        """Reclaim Spark from an ended command; discard it if a job of the command may still run."""
         self._asked = [each for each in self._asked if each[0] != pid]
         if pid == self.pid:
             self._forget()
@@ -110,11 +110,11 @@ class KeptSpark:
                 self.start()
 
     def is_lent_to(self, pid: int) -> bool:
-        """Return whether a command has Spark."""
+        """Return whether a command has borrowed Spark."""
         return pid == self._borrower
 
     def drop(self) -> None:
-        """Kill Spark, whatever it is at."""
+        """Kill Spark, whatever it does."""
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)

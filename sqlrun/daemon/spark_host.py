@@ -1,6 +1,6 @@
-"""A fork of the server that starts Spark and keeps it, for commands to borrow. Shell: Spark, processes.
+"""A fork of the daemon that starts and hosts Spark, for commands to borrow. Shell: Spark, processes.
 
-The server has no thread of its own, or it couldn't fork; whoever talks to a JVM has. So this is a process apart.
+A process that talks to a JVM has threads. The daemon must have none to be able to fork, so this is a separate process.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sqlrun.runtime.text_lines import text_lines
 
 
 def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
-    """Start Spark, run a first statement of each kind, say where it is, and wait for its end; the exit code.
+    """Start Spark, run a first statement of each kind, send its address and wait for its end; return the exit code.
 
-    SIGTERM, which comes when the server ends too, kills the JVM: what it was at is a crash like any other.
+    SIGTERM, which also arrives when the daemon ends, kills the JVM: its running job crashes.
     """
     jvm: Any = None
 
@@ -43,7 +43,7 @@ def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
         jvm = gateway.proc
         _try(session)
         keep_classes(session)
-    except Exception as error:  # whatever it is, the server goes on without Spark
+    except Exception as error:  # in any case the daemon continues without Spark
         protocol.send(channel, {"failed": text_lines(str(error))[0] if str(error) else type(error).__name__})
         if jvm is not None:
             jvm.kill()
@@ -54,7 +54,7 @@ def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
 
 
 def _try(session: Any) -> None:
-    """Write, merge and read a small Delta table: the first of each loads thousands of classes."""
+    """Write, merge and read a small Delta table, because the first run of each loads thousands of classes."""
     folder = tempfile.mkdtemp(prefix="sqlrun-warm-")
     table = f"delta.`{folder}/table`"
     try:

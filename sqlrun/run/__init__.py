@@ -1,4 +1,4 @@
-"""A tick, its scheduler, the session of ticks that a build is, and alerts.
+"""A tick, its scheduler, the session of a build's ticks, and alerts.
 
 Entry points: `tick.tick`, `session.Session`.
 """

@@ -1,7 +1,7 @@
-"""Alerts sent to a webhook and a command, once each. Shell: the network, processes, a file beside the ledger.
+"""Delivery of alerts to a webhook and a command, once each. Shell: the network, processes, a file beside the ledger.
 
-Sent after a tick has ended; what can't be sent is told in a line, and tried again after the next tick that is as this
-one. What was sent is written down afterwards: a power cut between the two sends it once more, and never not at all.
+Alerts are sent after a tick. A failed delivery is reported in a line and repeated after the next tick with the same
+result. Deliveries are recorded afterwards: a power failure in between sends an alert twice, but never loses it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from sqlrun.storage.factory import storage_of
 
 NAME = "alerts.json"
 TRIES = 3
-# Between the tries, in seconds; a slow answer to one try leaves time for another.
+# Seconds between tries; a slow response to one try leaves time for another.
 WAITS = (0.5, 2.0)
 LONGEST_TRY = 10.0
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Return where a warehouse's environment keeps who was told what."""
+    """Return the path of the record of delivered alerts of a warehouse's environment."""
     return f"{warehouse}/{system_folder(env)}/{NAME}"
 
 
@@ -45,9 +45,10 @@ def send(
     tables: tuple[str, ...],
     say: Callable[[str], None],
 ) -> None:
-    """Alert the profile's receivers that a tick broke or healed the project; `tables` are all that there are.
+    """Alert the profile's receivers if a tick broke or healed the project; `tables` are all of the project's.
 
-    The caller holds the warehouse: two builds at once would tell the same. `say` takes what went wrong, in a line each.
+    The caller holds the warehouse's lock, because two builds at once would send the same alert. `say` gets one line for
+    each failure.
     """
     ways: dict[str, Callable[[str, float], None]] = {}
     if to.webhook:
@@ -80,7 +81,7 @@ def send(
 
 
 def _name(way: str, to: Alerts) -> str:
-    """Return the name of a way of telling by what is no secret of it: a webhook's path, a command's arguments are."""
+    """Return a receiver's name without secrets: a webhook's path and a command's arguments can have some."""
     if way == "webhook":
         parts = urlsplit(to.webhook)
         return f"webhook at {parts.scheme}://{parts.hostname}/…"
@@ -88,7 +89,7 @@ def _name(way: str, to: Alerts) -> str:
 
 
 def _read(file: str) -> dict[str, Broken]:
-    """Read who was told what; from a file that can't be read nobody was, as told twice is better than never."""
+    """Return the delivered alerts by receiver; empty if unreadable, because a repeated alert is better than none."""
     try:
         return alerts.from_json(storage_of(file).text(file))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -96,7 +97,7 @@ def _read(file: str) -> dict[str, Broken]:
 
 
 def _delivered(deliver: Callable[[str, float], None], text: str, seconds: float) -> str:
-    """Try up to three times, never longer than so many seconds; give why it failed, "" where it didn't."""
+    """Deliver with up to three tries within `seconds`; return the last error, "" on success."""
     end, why = time.monotonic() + seconds, ""
     for number in range(TRIES):
         left = end - time.monotonic()
@@ -115,14 +116,14 @@ def _delivered(deliver: Callable[[str, float], None], text: str, seconds: float)
 
 
 def _in_time(deliver: Callable[[str, float], None], text: str, seconds: float) -> None:
-    """Deliver in a thread that can be left behind: a name server may hang, and an answer come letter by letter."""
+    """Deliver in a thread that can be abandoned: DNS may hang, and a response may arrive byte by byte."""
     found: list[BaseException | None] = []
 
     def work() -> None:
         try:
             deliver(text, seconds)
             found.append(None)
-        except Exception as error:  # a library's own errors may hold the address, so only their class is told
+        except Exception as error:  # a library's own error may quote the address, so only its class is reported
             found.append(error)
 
     thread = threading.Thread(target=work, name="sqlrun-alert", daemon=True)
@@ -140,13 +141,13 @@ def _in_time(deliver: Callable[[str, float], None], text: str, seconds: float) -
 
 
 def _post(address: str, text: str, seconds: float) -> None:
-    from sqlrun.run import webhook  # what it takes is a tenth of a build that finds nothing to do
+    from sqlrun.run import webhook  # the import takes a tenth of a build without changes
 
     webhook.post(address, text, seconds)
 
 
 def _run(command: tuple[str, ...], text: str, seconds: float, root: Path) -> None:
-    """Run a command without a shell, what is sent as its input; it and what it started end when the time is over."""
+    """Run a command without a shell, with `text` as its input; kill it and its children on timeout."""
     try:
         process = subprocess.Popen(
             command,

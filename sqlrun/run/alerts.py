@@ -1,8 +1,8 @@
-"""When somebody is told that ticks are not published, or are again, and what is said. Pure.
+"""Alerts about ticks that aren't published, or are again: when to send one, and its text. Pure.
 
-A tick that isn't published breaks a project; one that is published heals it, if it brought up to date all that was
-broken. Nobody is told a second time. What is said names models, checks and numbers of rows: no value of a row, and no
-engine's message, which could quote one.
+An unpublished tick breaks a project. A published one heals it if it updated everything that was broken. Each state is
+sent once. The text names models, checks and numbers of rows. It has no values of rows, and no engine messages, which
+could quote some.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.report.findings import LONGEST_SAMPLE, About, clean, headline, held_back
 
 State = Literal["broken", "healed"]
-# A message is read on a phone; the report has all of them.
+# Maximum number of findings: people read messages on a phone, and the report has all of them.
 MOST = 50
 
 
 class UnsentError(Exception):
-    """A try that failed, in words that hold no secret; `again`: the next one may do better."""
+    """A failed try, with a reason free of secrets; `again` is False if another try can't succeed."""
 
     def __init__(self, why: str, *, again: bool = True) -> None:
         self.again = again
@@ -30,7 +30,7 @@ class UnsentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What was broken when it was told: since which tick, and what, as (model, check or "")."""
+    """State of a project at its alert: the first broken tick, and what is broken as (model, check or "")."""
 
     tick: int
     as_of: str
@@ -38,9 +38,9 @@ class Broken:
 
 
 def change(result: TickResult, told: Broken | None, there: Sequence[str]) -> State | None:
-    """Return whether a tick breaks or heals a project; `told` is what was said to be broken, None for nothing.
+    """Return whether a tick breaks or heals a project; `told` is the state last sent, None for an intact project.
 
-    `there` are the models, seeds and landings of the project: one that is gone can't stay broken.
+    `there` are the models, seeds and landings of the project: one that was deleted can't stay broken.
     """
     if not result.published:
         return "broken" if told is None else None
@@ -52,14 +52,14 @@ def change(result: TickResult, told: Broken | None, there: Sequence[str]) -> Sta
 
 
 def broken(result: TickResult) -> Broken:
-    """Note what is broken."""
+    """Return the failed steps and checks of a tick."""
     what = [(node.name, "") for node in result.nodes if node.status == "error"]
     what += [(check.model, _named(check)) for check in result.checks if check.status.blocks]
     return Broken(result.tick, result.as_of.isoformat(), tuple(what))
 
 
 def still_broken(told: Broken, result: TickResult) -> Broken:
-    """Add what else is broken by now, which has to heal too before anybody is told so."""
+    """Return the state with the failures of a later tick added; they have to heal too before the next alert."""
     return replace(told, what=tuple(dict.fromkeys([*told.what, *broken(result).what])))
 
 
@@ -68,7 +68,7 @@ def _named(check: CheckResult) -> str:
 
 
 def payload(state: State, result: TickResult, about: About, told: Broken | None) -> str:
-    """Write what is sent, as JSON; `text` is the sentence, which is what chats show."""
+    """Return the alert as JSON; `text` is the sentence that chats show."""
     now = broken(result)
     found = [_step(node) for node in result.nodes if node.status == "error"]
     found += [_check(check) for check in result.checks if check.status.blocks]
@@ -118,13 +118,13 @@ def _check(check: CheckResult) -> dict[str, object]:
 
 
 def to_json(states: Mapping[str, Broken]) -> str:
-    """Write what each way of telling was told."""
+    """Return the delivered alerts by receiver as JSON."""
     kept = {way: {"tick": b.tick, "as_of": b.as_of, "what": [list(p) for p in b.what]} for way, b in states.items()}
     return json.dumps({"broken": kept}, indent=1) + "\n"
 
 
 def from_json(text: str) -> dict[str, Broken]:
-    """Read what `to_json` wrote.
+    """Return the delivered alerts that `to_json` wrote.
 
     Raises: ValueError, KeyError or TypeError if it is something else.
 

@@ -1,8 +1,8 @@
-"""A tick's seeds, landings and models, each maintained, checked and told in graph order. Shell: the engine, threads.
+"""A tick's seeds, landings and models: maintained, checked and reported in graph order. Shell: the engine, threads.
 
-A model's checks run beside the maintenance of those below it: they read what is committed, and nothing is published
-before all have passed. What is told doesn't depend on which was faster: a model is told after those above it, and as
-skipped where one of them failed, whatever it has written itself (the next build takes that back).
+A model's checks run in parallel with the maintenance of later models: they read committed data, and nothing is
+published before all pass. The order of reports doesn't depend on speed: a model is reported after its inputs, and as
+skipped if one of them failed, even if it has been written itself (the next build rolls that back).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from sqlrun.maintain.checksums import Checksum, add_to_states
 from sqlrun.maintain.maintain import load_seed, maintain
 from sqlrun.maintain.tick_context import TickContext
 
-# How much further down than the maintenance the kernel ranks checks, and its last rank. Much further down they would
-# starve beside other programs, and what they hold with them.
+# By how much the kernel ranks checks below the maintenance, and its lowest rank. With a larger distance other programs
+# would starve them, and with them the locks that they hold.
 YIELD, LAST = 5, 19
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a model's tick says: how many rows came or changed, what was quarantined and why, checks and measures.
+    """Results of a model's checks in a tick: numbers and reasons of rows, checks and measures.
 
-    `added` is what the checksum of the model's own table gains, where it was added up on the way.
+    `added` is the change of the checksum of the model's own table, if it was computed along the way.
     """
 
     rows: int
@@ -52,13 +52,13 @@ class Checked:
     added: Checksum | None = None
 
 
-# Of a step that has no checks, or failed before them.
+# Result of a step that has no checks, or failed before them.
 NOTHING = Checked(0, (), ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Maintained:
-    """What came of bringing a table up to date, before its checks. `message`: it failed."""
+    """Result of maintaining a table, before its checks; `message` is the error if that failed."""
 
     kind: str
     seconds: float
@@ -72,11 +72,11 @@ class _Node:
 
         waiting -> maintained -> checked -> reported
            |                                   ^
-           +------- skipped: a step above failed
+           +------- skipped: an input failed
 
-    `maintained` and `checked` are futures, None until their work begins. A step begins once all above it are
-    maintained, so the checks of one run beside the maintenance of those below. It is reported last, in graph order:
-    once its checks are done and all above it are reported. Only the thread of the tick moves a step on.
+    `maintained` and `checked` are futures, None until their work starts. A step starts when all of its inputs are
+    maintained, so its checks run in parallel with the maintenance of later steps. It is reported last, in graph order,
+    when its checks are done and all of its inputs are reported. Only the tick's thread changes a step's state.
     """
 
     model: Compiled
@@ -86,17 +86,17 @@ class _Node:
     maintained: Future[_Maintained] | None = None
     checked: Future[tuple[NodeResult, Checked]] | None = None
     reported: bool = False
-    # Hidden tables' checksums, begun as soon as each is kept.
+    # Checksums of hidden tables, started as soon as a table is maintained.
     sums: dict[str, Future[None]] = field(default_factory=dict)
 
     @property
     def related(self) -> set[str]:
-        """The tables that its relationships lead to."""
+        """Return the tables that its relationships refer to."""
         return {target(one) for one in of(self.model.query.rendered.model)} - {self.model.name}
 
 
 class Steps:
-    """Counts, runs, tells and collects the steps of a tick."""
+    """Scheduler of a tick's steps: it numbers, runs and reports them, and collects their results."""
 
     def __init__(self, context: TickContext, emit: Listener, threads: int) -> None:
         self.context, self.emit = context, emit
@@ -112,18 +112,18 @@ class Steps:
         self._checkers = ThreadPoolExecutor(2, "sqlrun-check", _yield_to_maintenance)
 
     def __enter__(self) -> Steps:
-        """Use the threads."""
+        """Return itself; the threads are started already."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the threads end; what has not begun is dropped where something was raised."""
+        """Wait for the threads; after an exception, cancel work that hasn't started."""
         for pool in (self._workers, self._checkers):
             pool.shutdown(wait=True, cancel_futures=kind is not None)
 
     def load(self, name: str) -> None:
-        """Load a seed here and now; it has no checks."""
+        """Load a seed in this thread; it has no checks."""
         index = self._start(f"seed {name}")
         kept = _guarded("seed", lambda: (self._loaded(name),))
         rows = sum(stage.rows_changed for stage in kept.stages)
@@ -135,9 +135,9 @@ class Steps:
         return receipt
 
     def land(self, model: Compiled, at: datetime) -> None:
-        """Land a source's new files here and now, and check beside it what has landed before.
+        """Land a source's new files in this thread, in parallel with the checks of earlier landings.
 
-        What lands last is checked beside the models: until they begin, the tick waits for its pin.
+        The last landing is checked in parallel with the models: until they start, the tick waits for its pin.
         """
         self._check_landed()
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
@@ -152,7 +152,7 @@ class Steps:
                 self._check(node)
 
     def add_models(self) -> None:
-        """Take in all models, to be maintained in graph order, independent ones at once."""
+        """Schedule all models, in graph order; independent ones run in parallel."""
         models = [m for m in self.context.plan.models if m.source is None]
         owners = {s.name: m.name for m in (*models, *(n.model for n in self._nodes.values())) for s in m.stages}
         for model in models:
@@ -161,7 +161,7 @@ class Steps:
             self._nodes[model.name] = _Node(model, model.own.strategy, above)
 
     def run_all(self) -> None:
-        """Run what can run, until every step has been told."""
+        """Run all steps until each is reported."""
         while True:
             self._advance()
             begun: list[Future[Any]] = []
@@ -174,7 +174,7 @@ class Steps:
                 wait(waiting, return_when=FIRST_COMPLETED)
 
     def begin(self) -> None:
-        """Have those models maintained of which all above are, and that aren't yet."""
+        """Start the maintenance of all models whose inputs are maintained."""
         for node in self._nodes.values():
             if node.maintained is None and not node.reported and self._may_begin(node):
                 node.index = self._start(f"{node.kind} model {node.model.name}")
@@ -195,23 +195,23 @@ class Steps:
         self._settle()
 
     def _may_begin(self, node: _Node) -> bool:
-        """Return whether everything above is maintained; below what is known to have failed nothing begins."""
+        """Return whether all inputs are maintained; False as soon as one has failed."""
         if node.above & self.failed:
             return False
         above = [self._nodes[name].maintained for name in node.above if name in self._nodes]
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
 
     def _may_be_checked(self, node: _Node) -> bool:
-        """Return whether the tables that relationships lead to are kept, or never will be; none waits for this one."""
+        """Return whether the tables of relationships are maintained or never will be; no step waits for itself."""
         others = [self._nodes[name] for name in node.related if name in self._nodes]
         return all(other.reported or (other.maintained is not None and other.maintained.done()) for other in others)
 
     def _sum(self, node: _Node, table: str) -> None:
-        """Start adding up a hidden table; its model's checks, which wait for it, come later in the same queue."""
+        """Start the checksum of a hidden table; its model's checks, which wait for it, come later in the same queue."""
         node.sums[table] = self._checkers.submit(add_to_states, self.context, (table,))
 
     def _check(self, node: _Node) -> None:
-        """Start the checks of a step that is done; one that failed has nothing to check."""
+        """Start the checks of a maintained step; a failed one has nothing to check."""
         assert node.maintained is not None
         kept = node.maintained.result()
         if kept.message is None:
@@ -221,7 +221,7 @@ class Steps:
             node.checked.set_result((_result(kept, node.model.name), NOTHING))
 
     def _settle(self) -> None:
-        """Emit the steps whose checks are done and above which all is emitted."""
+        """Report the steps whose checks are done and whose inputs are all reported."""
         moved = True
         while moved:
             moved = False
@@ -242,7 +242,7 @@ class Steps:
         return self._next
 
     def _start(self, what: str) -> int:
-        """Number the next step and tell that it begins."""
+        """Number the next step and report its start."""
         index = self._count()
         self.emit(Started(index, self.total, what))
         return index
@@ -259,14 +259,14 @@ class Steps:
 
 
 def _yield_to_maintenance() -> None:
-    """Have the threads that others wait for go first: a check is waited for by the tick's end alone."""
+    """Lower the thread's priority, because models wait for maintenance, but only the tick's end waits for a check."""
     if sys.platform == "linux":  # elsewhere a thread has no priority of its own
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(LAST, os.getpriority(os.PRIO_PROCESS, thread) + YIELD))
 
 
 def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Maintained:
-    """Turn a failure of the engine into the step's result."""
+    """Return the result of a step, with an engine's error as its message."""
     started = time.perf_counter()
     try:
         stages = work()
@@ -276,7 +276,7 @@ def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Mainta
 
 
 def examined(context: TickContext, model: Compiled) -> Checked:
-    """Read what a step has changed, check it, and measure it."""
+    """Read the rows that a step changed, check them, and compute measures."""
     change = changed_rows.of_tick(context, model)
     results = check(context, model, change)
     measured, told = measure(context, model, change)
@@ -286,7 +286,7 @@ def examined(context: TickContext, model: Compiled) -> Checked:
 def _checked(
     context: TickContext, model: Compiled, kept: _Maintained, sums: Mapping[str, Future[None]]
 ) -> tuple[NodeResult, Checked]:
-    """Check what a step has changed; `sums` are checksums that were begun before."""
+    """Check the rows that a step changed; `sums` are checksums that were started before."""
     started = time.perf_counter()
     try:
         said = examined(context, model)
@@ -304,7 +304,7 @@ def _checked(
 
 
 def _drifted(context: TickContext, model: Compiled) -> str:
-    """Return how what has landed differs from what its source declares; a source that refuses that was asked before."""
+    """Return how landed rows differ from their source's declaration; "" if the source rejects those anyway."""
     return "" if model.source is None or refuses(model.source) else judged(context, model.name, model.source)
 
 

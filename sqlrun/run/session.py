@@ -1,4 +1,4 @@
-"""One tick, a tick every few minutes, or a walk through history. Shell: the clock, signals, the engine."""
+"""A build's ticks: one, one every few minutes, or a replay of history. Shell: the clock, signals, the engine."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
 STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."
-# With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
+# With --every: how long before a tick the build lands early, so that the tick has less to do; shorter steps don't.
 AHEAD = timedelta(seconds=20)
 LEAST_STEP = timedelta(minutes=1)
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def step_of(text: str) -> timedelta:
-    """Read a step such as 5m, 30s, 1h.
+    """Return a step such as 5m, 30s, 1h as a duration.
 
     >>> step_of("5m")
     datetime.timedelta(seconds=300)
@@ -58,7 +58,7 @@ def step_of(text: str) -> timedelta:
 
 
 def time_of(text: str) -> datetime:
-    """Read a time that a user typed."""
+    """Return a time from the command line. Raises: UsageError."""
     try:
         return parse_time(text)
     except ValueError:
@@ -67,9 +67,9 @@ def time_of(text: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of a build's ticks: one at `as_of`, or a `replay` from one time to another, or one now.
+    """Times of a build's ticks: one at `as_of`, a `replay` from one time to another, or one now.
 
-    `is_endless`: one at each multiple of `step`, from now on. `step` also divides a replay, and rounds now down.
+    `is_endless`: one at each multiple of `step`, from now on. `step` also divides a replay, and rounds "now".
     """
 
     step: timedelta
@@ -79,7 +79,7 @@ class Times:
 
 
 def times_of(options: dict[str, Any]) -> Times:
-    """Read the times that a user typed, once and before anything runs.
+    """Return the times from the command line, parsed once before anything runs.
 
     Raises: UsageError.
     """
@@ -112,14 +112,14 @@ class Session:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.console, self.clock, self.receipts = console, clock, receipts
         self._stop = threading.Event()
-        # The few rows that are checked are read without a job of Spark's.
+        # DuckDB reads the few rows to check faster than a Spark job.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: TickContext | None = None
 
     def run(self, options: dict[str, Any], times: Times) -> int:
-        """Tick at some times as the options say; return the exit code of the last tick that failed, else 0."""
+        """Run ticks at the given times; return the exit code of the last failed tick, else 0."""
         warehouse_format.require(self.target.warehouse, self.prepared.project.name)
-        # The lock makes the warehouse's folder, or says why it can't.
+        # The lock creates the warehouse's folder, or reports why it can't.
         engine = engine_of(self.target, self.prepared.spark_only_models)
         ledger = Ledger(self.target.warehouse, self.prepared.project.name, options["env"])
         code = 0
@@ -127,7 +127,7 @@ class Session:
         with lock.hold(self.target.warehouse, self.clock(), wait) as holder, self._signals():
             try:
                 refresh = options["full_refresh"]
-                # Before the first tick's time is asked of the ledger; each tick looks for itself, and further.
+                # Before the first tick's time is read from the ledger; each tick examines more.
                 doctor.heal_books(ledger, self.clock(), self._say)
                 for as_of in self._times(times, ledger):
                     result = self._tick(engine, ledger, as_of, refresh, holder, options)
@@ -145,7 +145,7 @@ class Session:
         return code
 
     def _times(self, times: Times, ledger: Ledger) -> Iterator[datetime]:
-        """Return the ticks' times, waiting for each where the clock has to reach it."""
+        """Yield the ticks' times; in an endless build, wait for each."""
         step = times.step
         if times.as_of is not None:
             yield times.as_of
@@ -168,22 +168,22 @@ class Session:
                 yield self._now(step, ledger)
 
     def _waits_until(self, time: datetime) -> bool:
-        """Wait for a time of the clock; tell whether the build is to stop."""
+        """Wait until a time of the clock; return whether the build is to stop."""
         return self._stop.wait(max(0.0, (time - self.clock()).total_seconds()))
 
     def _land_ahead(self) -> None:
-        """Land what has come since the last tick, so that the next one doesn't wait for it."""
+        """Land the files that arrived since the last tick, so that the next one doesn't wait for it."""
         if self._progress is not None:
-            # What is wrong is the next tick's to tell: it meets it too.
+            # The next tick meets the same error and reports it.
             with suppress(EngineError, OSError):
                 land.ahead(self._progress, self.clock())
 
     def _now(self, step: timedelta, ledger: Ledger) -> datetime:
-        """Take the clock's time, rounded down; never before the published tick (a clock may go back)."""
+        """Return the clock's time, rounded down, but never before the published tick (a clock may go back)."""
         now = floor(self.clock(), step)
         found = (ledger.read().published, environments.other_environments(ledger).production)
         newest = max((tick.as_of for tick in found if tick), default=now)
-        # A `--step` that was longer before is no fault of the clock's.
+        # A longer `--step` before is no fault of the clock.
         if newest > self.clock():
             self.console.print(
                 f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: it keeps "
@@ -226,7 +226,7 @@ class Session:
             result = tick(self.prepared.workspace, engine, ledger, request, emit, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
-            # A build that was overtaken writes nothing: the report is the other one's.
+            # A build that lost its lock writes nothing: the report belongs to the other build.
             if not isinstance(error, LockedError):
                 about = replace(about, problem=str(error) or "The build was stopped before its end.")
                 self._report(broken, about)
@@ -246,7 +246,7 @@ class Session:
         return result
 
     def _keep(self, context: TickContext) -> None:
-        """Remember what the last published tick stood on; the next one forgets it."""
+        """Remember the context of the last published tick."""
         self._progress = context
 
     def _alert(self, result: TickResult, about: About, assert_lock_held: Callable[[], None]) -> None:
@@ -263,7 +263,7 @@ class Session:
             self._say("The alert was stopped; it is sent after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
-        """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
+        """Write run stats, check results and measures; a failure doesn't change the tick."""
         warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
         writes = (
             partial(receipts.write, warehouse, result, self._writer, now, env),
@@ -284,11 +284,11 @@ class Session:
 
     @property
     def _writer(self) -> str:
-        """Return the name of the engine of what nobody chose one for: with `auto` that is DuckDB."""
+        """Return the engine's name for tables without a choice of their own: with `auto` that is DuckDB."""
         return "duckdb" if self.target.engine == "auto" else self.target.engine
 
     def _about(self, ledger: Ledger) -> About:
-        """Gather what a report says of a tick besides its results, before it begins."""
+        """Return what a report says about a tick in addition to its results; read before the tick starts."""
         before, graph, project = ledger.read().published, self.prepared.graph, self.prepared.project
         options = f" --profile {quote(self.target.name)}" if self.target.name != project.profile else ""
         options += f" --env {quote(ledger.env)}" if ledger.env else ""
@@ -305,13 +305,13 @@ class Session:
         )
 
     def _report(self, result: TickResult, about: About) -> None:
-        """Write the report; a disk that is full changes nothing of what was published."""
+        """Write the report; a full disk doesn't affect the published tick."""
         try:
             rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
             about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
             evidence = check_evidence.gather(self.prepared, self.target, about.env, result, rules)
             about = replace(about, evidence=evidence)
-        except Exception as error:  # of any library: it is told, and costs no tick its receipts
+        except Exception as error:  # of any library: it is reported, and the tick keeps its run stats
             self._say(f"The report goes without the past of checks: {error}")
         try:
             page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
@@ -321,7 +321,7 @@ class Session:
             self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
 
     def _assert_lock_held(self, holder: str) -> None:
-        """Let a step begin: unless the build is to end at once, or another one has taken the warehouse over."""
+        """Allow a step to start, unless the build stops at once or another one has taken over the warehouse."""
         if stopping.is_stopping():
             raise KeyboardInterrupt
         lock.require(self.target.warehouse, holder)
@@ -330,7 +330,7 @@ class Session:
         self.console.print(text, "warning")
 
     def _look_after(self, ledger: Ledger, tick: int, holder: str) -> None:
-        """Look after the tables where it is time to; the tick is published, whatever comes of it."""
+        """Maintain the files if that is due; a failure doesn't change the published tick."""
         keep = self.target.keep_ticks
         if not maintenance.due(ledger, tick, self.target.maintain_every):
             return
@@ -345,9 +345,9 @@ class Session:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Let SIGINT, SIGTERM and SIGHUP end the build after the tick it is in, unless that exceeds its grace.
+        """Make SIGINT, SIGTERM and SIGHUP end the build after the current tick, or when the grace period is over.
 
-        What a tick that was cut short has written is taken back when the next build starts.
+        The next build rolls back what an interrupted tick has written.
         """
         grace = self.target.stop_grace
 

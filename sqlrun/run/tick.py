@@ -26,20 +26,20 @@ from sqlrun.run.scheduler import Steps
 
 
 def no_lock_needed() -> None:
-    """Be sure that no other build has begun: where nothing else could."""
+    """Accept any caller: no other build can have started."""
 
 
 def forget(context: TickContext) -> None:
-    """Keep nothing of a tick that was published."""
+    """Ignore a published tick's context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a tick is asked to do; `clock` tells the time of the day, for records alone.
+    """Parameters of a tick; `clock` returns the current time, for records only.
 
-    `still` is asked before each write; it raises LockedError where another build has taken the warehouse over.
-    `say` takes what was healed. A check that takes longer than `check_timeout` seconds is an error. `published` takes
-    what a tick that was published stood on.
+    `assert_lock_held` runs before each write and raises LockedError if another build has taken over the warehouse.
+    `say` gets messages about repairs. A check that takes longer than `check_timeout` seconds is an error.
+    `published` gets the context of a published tick.
     """
 
     warehouse: str
@@ -49,7 +49,7 @@ class Request:
     threads: int
     holder: str
     clock: Callable[[], datetime]
-    accept_lost: bool = False  # land although files of a source are gone
+    accept_lost: bool = False  # land even if files of a source are missing
     assert_lock_held: Callable[[], None] = no_lock_needed
     say: Callable[[str], None] = lambda _: None
     check_timeout: int = DEFAULTS.check_timeout
@@ -66,8 +66,8 @@ def tick(
 ) -> TickResult:
     """Advance the selected models to `as_of`. Readers see all of it or nothing.
 
-    `reader` fetches the rows to check, where another engine does that cheaper.
-    Raises: UsageError if `as_of` lies before the published tick; EngineError, LockedError as they come.
+    `reader` fetches the rows to check, if another engine does that faster.
+    Raises: UsageError if `as_of` is before the published tick; EngineError and LockedError from the steps.
     """
     started = time.perf_counter()
     request.assert_lock_held()
@@ -89,7 +89,7 @@ def tick(
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
         emit(Told(text))
-    # What the project no longer has isn't kept up to date, so it must not be published as if it were.
+    # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
     context = _progress(workspace, engine, reader, plan, states, request)
     engine_selection.prestart_spark(context)
@@ -115,7 +115,7 @@ def tick(
 
 
 def _pinned(context: TickContext, nodes: Steps, ledger: Ledger, request: Request) -> int:
-    """Pin what a tick reads, while the first models are worked out; none of them is committed before."""
+    """Pin the versions that a tick reads, while the first models are computed; none of them commits before."""
     request.assert_lock_held()
     number, read = context.plan.number, dict(context.states)
     try:
@@ -172,10 +172,10 @@ def _plan(
 
 
 def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None] = no_lock_needed) -> dict[str, int]:
-    """Make every table what the published tick says, and make the tables that are missing; give their versions then.
+    """Restore every table to the published tick and create missing ones; return their versions.
 
-    A table ahead of its published version was written by a tick that never was. Landing tables stay as they are:
-    a stream neither reads nor writes its rows again. A shared table is for production to restore.
+    A table ahead of its published version was written by an unpublished tick. Landing tables stay as they are: a
+    stream neither reads nor writes its rows again. Only production restores a shared table.
     """
     bases: dict[str, int] = {}
     for name, table in plan.tables.items():
@@ -190,7 +190,7 @@ def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None]
             bases[name] = 0
         elif not table.lands and head > (table.state.version if table.state else 0):
             _restore(engine, name, table.spec.path, table.state.version if table.state else 0, head)
-            # A restore is one commit at most; were there others between, this tick's write is refused.
+            # A restore is one commit at most; after further commits in between, this tick's write is rejected.
             bases[name] = min(engine.head(table.spec.path) or 0, head + 1)
         else:
             bases[name] = head
@@ -198,7 +198,7 @@ def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None]
 
 
 def _restore(engine: Engine, name: str, path: str, version: int, head: int) -> None:
-    """Make a table what readers see of it, or say what to do where its files are gone."""
+    """Restore a table to its published version. Raises: EngineError with advice if its files are missing."""
     try:
         engine.restore(path, version, head)
     except EngineError as error:

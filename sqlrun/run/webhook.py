@@ -1,4 +1,4 @@
-"""A text sent to an address that somebody gave. Shell: the network."""
+"""Delivery of a text to a webhook. Shell: the network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlrun.version import __version__
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuse to go where an answer points: what is sent is meant for the address that was given."""
+    """Reject redirects: the text is meant for the configured address only."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -21,7 +21,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def post(address: str, text: str, seconds: float) -> None:
-    """Send to a webhook; an answer of 2xx is a success, its body isn't read.
+    """Send a text to a webhook; a response of 2xx is a success, its body isn't read.
 
     Raises: UnsentError.
     """

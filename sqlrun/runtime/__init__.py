@@ -1,4 +1,4 @@
-"""Files, processes and rows in memory: everything that knows nothing of sqlrun.
+"""Files, processes and rows in memory: modules that don't depend on sqlrun's concepts.
 
-Modules here import the standard library, PyArrow and `sqlrun.errors` alone.
+They import only the standard library, PyArrow and `sqlrun.errors`.
 """

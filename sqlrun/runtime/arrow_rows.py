@@ -1,8 +1,8 @@
-"""Arrow's rows and values as Python's and back, without pandas, and mostly without PyArrow. Pure.
+"""Conversion between Arrow's rows and Python's, without pandas, and mostly without PyArrow. Pure.
 
-PyArrow asks pandas to make a time with a zone, and whether the first value that it is given is a data frame. Its import
-takes longer than all else of a build that finds nothing to do; PyArrow's own, with numpy, takes a sixth of it. So what
-delta-rs lends is read by delta-rs' own Arrow, where that knows its types.
+PyArrow imports pandas to build a time with a zone, and to test whether its first value is a data frame. That import
+takes longer than the rest of a build without changes; the import of PyArrow with numpy takes a sixth of it. Tables of
+delta-rs are therefore read by delta-rs' own Arrow, if it supports their types.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from sqlrun.runtime.far_times import EPOCH
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Of the units of Arrow's times that are no finer.
+# Microseconds by Arrow's time units, except for finer units.
 MICROS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _DAY = EPOCH.toordinal()
 _PLAIN = {bool: "bool", int: "int64", float: "float64", str: "utf8"}
 
 
 def table_of(lent: Any) -> pa.Table:
-    """Make a table of what lends itself as a stream of Arrow's, such as delta-rs' tables; nothing is copied."""
+    """Return a table from any object with Arrow's stream interface, such as delta-rs' tables; no data is copied."""
     import pyarrow as pa
 
     return lent if isinstance(lent, pa.Table) else pa.RecordBatchReader.from_stream(lent).read_all()
 
 
 def plain(lent: Any) -> list[dict[str, Any]]:
-    """Return the rows of a table, or of what lends itself as one; times with a zone are in UTC."""
+    """Return the rows of a table or of an object with Arrow's interface; times with a zone are in UTC."""
     held = lent.read_all() if hasattr(lent, "read_all") else lent
     columns = _own_columns(held)
     if columns is None:
@@ -43,7 +43,7 @@ def plain(lent: Any) -> list[dict[str, Any]]:
 
 
 def _own_columns(held: Any) -> list[list[Any]] | None:
-    """Return a table's columns by delta-rs' own Arrow; None for another's, and where a type isn't one of the usual."""
+    """Return a table's columns by delta-rs' own Arrow; None for another table or an unsupported type."""
     from arro3.core import DataType, Table
 
     if not isinstance(held, Table):
@@ -69,7 +69,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def made(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
-    """Make a table of rows by delta-rs' schema of it; what a row doesn't name is NULL."""
+    """Return a table of rows in delta-rs' schema; a column that a row lacks is NULL."""
     from arro3.core import Table
 
     fields = list(schema)
@@ -77,7 +77,7 @@ def made(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
 
 
 def _array(values: list[Any], kind: Any) -> Any:
-    """Make a column; delta-rs' own Arrow makes neither times nor lists: of microseconds, of what is in them all."""
+    """Return a column. delta-rs' Arrow can't build times or lists: they come from microseconds and from flat items."""
     from arro3.core import Array, DataType, list_array
 
     if DataType.is_list(kind):
@@ -92,7 +92,7 @@ def _array(values: list[Any], kind: Any) -> Any:
 
 
 def values(column: Any) -> list[Any]:
-    """Return the values of a column; times with a zone are in UTC, those that Python can't make are `far_times`."""
+    """Return the values of a column; times with a zone are in UTC, those outside of Python's range are `far_times`."""
     import pyarrow as pa
 
     kind = column.type
@@ -107,7 +107,7 @@ def values(column: Any) -> list[Any]:
 
 
 def value(scalar: Any) -> Any:
-    """Return one value, as `values` does; a time or a day that Python can't make may be inside of another value."""
+    """Return one value, as `values` does; a time or day outside of Python's range may be nested in it."""
     import pyarrow.types as is_a
 
     kind = scalar.type
@@ -128,7 +128,7 @@ def value(scalar: Any) -> Any:
 
 
 def array(values: Sequence[bool] | Sequence[int] | Sequence[float] | Sequence[str]) -> pa.Array:
-    """Make a column of values of one type, as PyArrow does: booleans, integers of 64 bits, doubles or texts."""
+    """Return a column of values of one type, as PyArrow builds it: booleans, 64-bit integers, doubles or texts."""
     import pyarrow as pa
     from arro3.core import Array, DataType
 
@@ -137,7 +137,7 @@ def array(values: Sequence[bool] | Sequence[int] | Sequence[float] | Sequence[st
 
 
 def scalar(value: bool | int | float | str | date | Decimal) -> pa.Scalar:
-    """Make one value; a time is of microseconds, in UTC where it has a zone."""
+    """Return one value as a scalar; a time has microseconds, and is in UTC if it has a zone."""
     import pyarrow as pa
 
     match value:

@@ -1,6 +1,6 @@
-"""Files written whole, and what must outlive a loss of power synced. Shell: files, the C library.
+"""Atomic writes of files, synced where they must survive a power failure. Shell: files, the C library.
 
-For the files of a warehouse `sqlrun.storage` calls this; others are written by it directly.
+`sqlrun.storage` calls this for the files of a warehouse; other files are written by it directly.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 
 def write(file: Path, text: str | bytes) -> None:
-    """Write whole or not at all, and durably: temporary name, sync, rename, sync the folder."""
+    """Write a file atomically and durably: temporary name, sync, rename, sync the folder."""
     put(file, text, synced=True)
 
 
 def put(file: Path, text: str | bytes, *, synced: bool = False) -> None:
-    """Write whole or not at all: a reader never sees half of a file, nor does one stay where this fails."""
+    """Write a file atomically: readers never see half of it, and a failure leaves none of it behind."""
     with _written(file, text, synced=synced) as temporary:
         temporary.replace(file)
     if synced:
@@ -27,11 +27,11 @@ def put(file: Path, text: str | bytes, *, synced: bool = False) -> None:
 
 
 def write_new(file: Path, text: str | bytes, *, synced: bool = True) -> bool:
-    """Write a file that isn't there yet, whole and durably; False, and nothing is written, where it is.
+    """Write a new file atomically and durably; return False, without a write, if it exists.
 
-    Without `synced` it is durable when its file system is synced.
+    Without `synced` it becomes durable with the next sync of its file system.
 
-    A link, unlike a rename, takes no other file's place: of two builds that meet here one has to notice.
+    It uses a link, which unlike a rename never replaces a file: of two concurrent builds, one has to notice the other.
     """
     with _written(file, text, synced=synced) as temporary:
         try:
@@ -45,7 +45,7 @@ def write_new(file: Path, text: str | bytes, *, synced: bool = True) -> bool:
 
 @contextmanager
 def _written(file: Path, text: str | bytes, *, synced: bool) -> Iterator[Path]:
-    """Write what a file holds under a temporary name of this process's own, which is gone afterwards."""
+    """Write a text to a temporary file of this process and yield it; the temporary file is deleted afterwards."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -58,7 +58,7 @@ def _written(file: Path, text: str | bytes, *, synced: bool) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Make durable what a file holds, or which files a folder has."""
+    """Make a file's content or a folder's entries durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -67,7 +67,7 @@ def _sync(path: Path) -> None:
 
 
 def sync(folder: str) -> None:
-    """Make everything written to the folder's file system durable; Spark and Delta call no fsync themselves."""
+    """Make all writes to the folder's file system durable, because Spark and Delta call no fsync themselves."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         syncfs = getattr(ctypes.CDLL(None), "syncfs", None)

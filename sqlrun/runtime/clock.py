@@ -9,7 +9,7 @@ from sqlrun.errors import UsageError
 
 
 def floor(moment: datetime, step: timedelta) -> datetime:
-    """Round a time down to a whole step of the clock.
+    """Return a time rounded down to a multiple of `step`.
 
     >>> floor(datetime(2026, 1, 1, 12, 7, tzinfo=timezone.utc), timedelta(minutes=5)).minute
     5
@@ -19,9 +19,9 @@ def floor(moment: datetime, step: timedelta) -> datetime:
 
 
 def parse_time(text: str) -> datetime:
-    """Read a UTC time: ISO text, a zone is optional.
+    """Return a UTC time from ISO text; a zone is optional.
 
-    Raises: ValueError if the text is no time.
+    Raises: ValueError for any other text.
     """
     moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
@@ -34,10 +34,10 @@ _UNITS = {"m": 1, "h": 60, "d": MINUTES_PER_DAY}
 
 
 def parse_duration(text: str) -> int:
-    """Read `5m`, `1h` or `1d` as minutes.
+    """Return the minutes of `5m`, `1h` or `1d`.
 
-    Raises: UsageError for anything else, and for what does not divide a day: files must fall on the same
-    times every day.
+    Raises: UsageError for other text, and for a duration that doesn't divide a day: the times of files must be the
+    same every day.
 
     >>> parse_duration("1h")
     60

@@ -1,4 +1,4 @@
-"""What earlier runs found out about a project, kept by the hash of all that it came from. Shell: target/cache.jsonl."""
+"""Cache of results about a project, by the hash of all of their inputs. Shell: target/cache.jsonl."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from sqlrun.runtime import own_folders
 from sqlrun.runtime.serialize import Ask, Form, NotStored, form, nothing
 
 FILE = "target/cache.jsonl"
-# What a result depends on beside the project: whoever changes one of these starts anew.
+# Libraries whose version results depend on: another version invalidates the cache.
 LIBRARIES = ("sqlglot", "jinja2", "yaml", "ruamel.yaml")
 MOST_BYTES = 500_000_000
-# Turned off by `--no-cache`.
+# False with `--no-cache`.
 WANTED: ContextVar[bool] = ContextVar("cache", default=True)
 
 
 class Cache:
-    """Results by key; a key is the hash of everything that the result depends on, so that nothing is ever out of date.
+    """Results by key. A key is the hash of everything that the result depends on, so entries are never stale.
 
-    Only results without a problem are kept. A file that is torn or of another program is no file; an entry that is not
-    of its type is no entry. The hash in the file's head is no secret: who may write target/ may write models/ too.
+    Only results without a problem are cached. A corrupt file, or one of another version of sqlrun, is ignored; so is an
+    entry of the wrong type. The hash in the file's head is no secret: who may write target/ may write models/ too.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -36,27 +36,27 @@ class Cache:
         self._known: dict[bytes, bytes] = {}
         self._used: dict[bytes, bytes] = {}
         self._new = False
-        self.made: dict[str, int] = {}  # how often something was not found, by kind
+        self.made: dict[str, int] = {}  # number of misses, by kind
         if file is not None:
             self._known = _read(file)
 
     @classmethod
     def of(cls, root: Path) -> Cache | None:
-        """Open the cache of a project, if one is wanted.
+        """Open the cache of a project; None if it is switched off.
 
-        Raises: UsageError where target/ is not the project's own.
+        Raises: UsageError if target/ is not the project's own.
         """
         own_folders.require_target(root)
         return cls(root / FILE) if WANTED.get() else None
 
     def again(self) -> Cache:
-        """Return a cache for the next look at the project: it knows what this one knows, and reads no file."""
+        """Return a cache for the next load of the project, with the same entries and without reading the file."""
         following = Cache(None)
         following._file, following._known = self._file, self._known
         return following
 
     def get_or_make(self, kind: str, source: object, hint: Any, make: Callable[[], Any], ask: Ask = nothing) -> Any:
-        """Return what was made from `source` before, or make it; None is not kept: it says that something is wrong."""
+        """Return the cached result for `source`, or make and cache it; None means a problem and is not cached."""
         key = _key(kind, source)
         shape: Form = form(hint)  # type: ignore[assignment]
         if key in self._known:
@@ -75,31 +75,31 @@ class Cache:
         return value
 
     def knows(self, kind: str, source: object) -> bool:
-        """Return whether something was made from `source` before."""
+        """Return whether there is an entry for `source`."""
         return _key(kind, source) in self._known
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is known from before."""
+        """Return whether the file had no entries."""
         return not self._known
 
     def mark(self) -> int:
-        """Return a number that `since` takes."""
+        """Return a position for `since`."""
         return len(self._used)
 
     def since(self, mark: int) -> bytes:
-        """Write what was used since a mark, for another process to learn."""
+        """Return the entries used since a mark, for `learn` in another process."""
         return _lines(list(self._used.items())[mark:])
 
-    def learn(self, told: bytes) -> None:
-        """Take over what another process has made and used."""
-        entries = _entries(told)
+    def learn(self, lines: bytes) -> None:
+        """Add the entries that another process used."""
+        entries = _entries(lines)
         self._new = self._new or not entries.keys() <= self._known.keys()
         self._known.update(entries)
         self._used.update(entries)
 
     def save(self) -> None:
-        """Write what was used; where that can't be done, the next run is slower and nothing else."""
+        """Write the used entries; a failure only makes the next run slower."""
         if self._file is None or not self._new:
             return
         body = _lines(self._used.items())
@@ -115,7 +115,7 @@ class Cache:
 
 
 def digest(value: object) -> str:
-    """Hash a plain value."""
+    """Return the hash of a plain value."""
     return hashlib.blake2b(WRITE(value).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -127,7 +127,7 @@ WRITE = json.JSONEncoder(default=_plain).encode
 
 
 def _read(file: Path) -> dict[bytes, bytes]:
-    """Read the entries, a line each: key, blank, JSON."""
+    """Return the entries of a file, one on each line: key, blank, JSON."""
     try:
         if file.stat().st_size > MOST_BYTES:
             return {}
@@ -153,12 +153,12 @@ def _entries(lines: bytes) -> dict[bytes, bytes]:
 
 
 def _head(body: bytes) -> bytes:
-    """Return what wrote a file, and that it was written whole."""
+    """Return the file's first line: the program that wrote it, and a hash that shows it is complete."""
     return f"{_stamp()} {hashlib.blake2b(body, digest_size=16).hexdigest()}\n".encode()
 
 
 def _stamp() -> str:
-    """Hash the program: sqlrun's own files and the libraries that read projects."""
+    """Return a hash of the program: sqlrun's own files and the libraries that parse projects."""
     package = Path(__file__).parent.parent
     own = sorted((str(f.relative_to(package)), f.stat().st_mtime_ns, f.stat().st_size) for f in package.rglob("*.py"))
     return digest([platform.python_version(), own, [_version(name) for name in LIBRARIES]])

@@ -1,7 +1,7 @@
-"""Times and days outside of Python's range, years 1 to 9999: models compute them, and tables hold them. Pure.
+"""Times and days outside of Python's range, years 1 to 9999, which models compute and tables store. Pure.
 
-Delta, Spark and DuckDB count microseconds and days from 1970 in 64 and 32 bits. Python's `datetime` ends at year 9999,
-so `ts + interval 1 day` over the usual sentinel, 9999-12-31, is a value that it can't make.
+Delta, Spark and DuckDB count microseconds and days from 1970 in 64 and 32 bits. Python's `datetime` ends at year 9999:
+`ts + interval 1 day` over the usual sentinel, 9999-12-31, is outside of its range.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EPOCH_DAY = EPOCH.toordinal()
 _DAY = 86_400_000_000
-# Days of 400 years of the proleptic Gregorian calendar, after which it repeats.
+# Days in 400 years of the proleptic Gregorian calendar, after which it repeats.
 _CYCLE = 146_097
 
 
@@ -28,9 +28,9 @@ class FarDay:
     days: int
 
     def __str__(self) -> str:
-        """Write it as Spark does: a sign before a year that has not four digits."""
+        """Return Spark's text: a year without exactly four digits has a sign."""
         cycles, rest = divmod(self.days + _EPOCH_DAY - 1, _CYCLE)
-        # A cycle begins in year 1 of Python's calendar, and any cycle is like that one.
+        # A cycle starts in year 1 of Python's calendar, and all cycles are alike.
         day = date.fromordinal(rest + 1)
         year = day.year + 400 * cycles
         sign = "-" if year < 0 else "+" if year > 9999 else ""
@@ -48,18 +48,18 @@ class FarTime:
     micros: int
 
     def text(self, between: str = " ") -> str:
-        """Write it with something between day and time."""
+        """Return the text with a separator between day and time."""
         days, rest = divmod(self.micros, _DAY)
         clock = (datetime.min + timedelta(microseconds=rest)).time()
         return f"{FarDay(days)}{between}{clock.isoformat('microseconds' if clock.microsecond else 'seconds')}"
 
     def __str__(self) -> str:
-        """Write it with a blank between day and time."""
+        """Return the text with a blank between day and time."""
         return self.text()
 
 
 def moment(micros: int, *, zoned: bool = True) -> datetime | FarTime:
-    """Return a time, as Python's where that can be."""
+    """Return a time, as Python's `datetime` if possible."""
     try:
         made = EPOCH + timedelta(microseconds=micros)
     except OverflowError:
@@ -68,7 +68,7 @@ def moment(micros: int, *, zoned: bool = True) -> datetime | FarTime:
 
 
 def day(days: int) -> date | FarDay:
-    """Return a day, as Python's where that can be."""
+    """Return a day, as Python's `date` if possible."""
     try:
         return date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError):
@@ -76,13 +76,13 @@ def day(days: int) -> date | FarDay:
 
 
 def micros(value: datetime) -> int:
-    """Return the microseconds of a time since 1970; one without a zone is of UTC."""
+    """Return the microseconds of a time since 1970; a time without a zone is in UTC."""
     zoned = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value
     return (zoned - EPOCH) // timedelta(microseconds=1)
 
 
 def ordered(value: Any) -> Any:
-    """Return a value in a form that compares with others of its column: times and days are numbers.
+    """Return a value that compares with others of its column: times and days become numbers.
 
     >>> ordered(FarTime(1)) == ordered(datetime(1970, 1, 1, 0, 0, 0, 1))
     True

@@ -1,4 +1,4 @@
-"""A second process that takes half of some work: a fork, and what it tells. Shell: processes."""
+"""A forked process that does half of some work, and the pipe for its results. Shell: processes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, BinaryIO, NoReturn
 
 from sqlrun.runtime.disk_cache import Cache
 
-# Fewer jobs are done sooner than a process is made.
+# Fewer jobs finish before a fork pays off.
 FEW = 24
-# A process with one of these has threads that Python does not count, and that a fork would lose.
+# A process that imported one of these has threads unknown to Python, which a fork would lose.
 THREADED = ("pyarrow", "duckdb", "deltalake", "pyspark", "numpy", "pandas")
 
 
 def done(jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
-    """Do jobs whose only result is what `cache` keeps of them; a fork does the second half where that pays.
+    """Run jobs whose only result is their entries in `cache`; a fork runs the second half if that pays off.
 
-    What the fork can't do, because something is wrong, is left undone: whoever asks the cache does it then.
+    A job that fails in the fork is left undone; the next reader of the cache runs it and gets its error.
     """
     if len(jobs) < FEW or not may_fork():
         for job in jobs:
@@ -38,28 +38,28 @@ def done(jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
     with begun(work) as other:
         for job in jobs[:half]:
             job()
-        found = other.told.read()
+        found = other.output.read()
         if other.wait() == 0:
             cache.learn(found)
 
 
 class Fork:
-    """A fork of this process: `told` is what it writes. It ends with its work, or when nobody listens any more."""
+    """A fork of this process; `output` is the pipe with its results. It ends with its work, or when the pipe closes."""
 
-    def __init__(self, process: int, told: BinaryIO) -> None:
-        self.told = told
+    def __init__(self, process: int, output: BinaryIO) -> None:
+        self.output = output
         self._process = process
         self._code: int | None = None
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit code: negative where a signal ended it."""
+        """Wait for its end and return its exit code, negative for a signal."""
         if self._code is None:
             self._code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
         return self._code
 
     def end(self) -> None:
-        """End it, where it has not ended."""
-        self.told.close()
+        """Kill it, unless it has ended."""
+        self.output.close()
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self._process, signal.SIGKILL)
@@ -68,7 +68,7 @@ class Fork:
 
 @contextmanager
 def begun(work: Callable[[BinaryIO], None]) -> Iterator[Fork]:
-    """Lend a fork that does some work and writes what is to be told of it; no fork is left behind (decision 40)."""
+    """Yield a fork that runs `work` and writes its results to the pipe; no fork is left behind (decision 40)."""
     source, target = os.pipe()
     process = os.fork()
     if process == 0:
@@ -83,7 +83,7 @@ def begun(work: Callable[[BinaryIO], None]) -> Iterator[Fork]:
 
 
 def _carry_out(work: Callable[[BinaryIO], None], target: int) -> NoReturn:
-    """Do the fork's part, and end it: nothing of the parent's is left to run, be it a handler or a buffer."""
+    """Run the fork's work and exit at once: none of the parent's handlers and buffers may run."""
     status = 1
     try:
         with os.fdopen(target, "wb") as pipe:
@@ -94,6 +94,6 @@ def _carry_out(work: Callable[[BinaryIO], None], target: int) -> NoReturn:
 
 
 def may_fork() -> bool:
-    """Return whether a fork of this process would be whole, and has a core to run on."""
+    """Return whether a fork of this process would be intact, and has a core to run on."""
     alone = threading.active_count() == 1 and not any(name in sys.modules for name in THREADED)
     return alone and sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1

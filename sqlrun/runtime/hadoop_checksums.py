@@ -1,4 +1,4 @@
-"""The checksums that Hadoop's local file system keeps beside each file, in `.NAME.crc`. Pure."""
+"""Checksums that Hadoop's local file system writes beside each file, as `.NAME.crc`. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MARK = b"crc\x00"
 
 
 def fits(data: bytes, checksum: bytes) -> bool:
-    """Return whether a file is what the checksum beside it says."""
+    """Return whether a file matches its checksum."""
     if checksum[:4] != MARK or len(checksum) < 8:
         return False
     chunk = int.from_bytes(checksum[4:8], "big")

@@ -1,4 +1,4 @@
-"""How long things may take where no profile says otherwise. Pure."""
+"""Default time limits. Pure."""
 
-# Seconds that a statement may take.
+# Maximum seconds of a statement.
 STATEMENT_TIMEOUT = 1800

@@ -1,4 +1,4 @@
-"""What was asked for last, kept for the next who asks; the oldest goes. Pure."""
+"""A thread-safe LRU cache. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """So many values by key, for several threads; those that were asked for longest ago go first.
+    """Up to `most` values by key, for several threads; the least recently used are dropped first.
 
     >>> squares = Recent(2)
     >>> [squares.get(n, lambda n=n: n * n) for n in (1, 2, 1, 3)], len(squares)
@@ -25,7 +25,7 @@ class Recent(Generic[Key, Value]):
         self._lock = Lock()
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return what is kept, or make and keep it; two threads may both make it."""
+        """Return the cached value, or make and cache it; two threads may both make it."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -35,12 +35,12 @@ class Recent(Generic[Key, Value]):
         return made
 
     def known(self, key: Key) -> Value | None:
-        """Return what is kept; None where nothing is."""
+        """Return the cached value, or None."""
         with self._lock:
             return self._kept.get(key)
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep a value as the newest."""
+        """Cache a value as the most recently used."""
         with self._lock:
             self._kept[key] = value
             self._kept.move_to_end(key)

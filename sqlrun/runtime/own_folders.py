@@ -1,7 +1,7 @@
-"""The folders that sqlrun writes to and deletes from: no link below them may lead a write elsewhere. Shell: files.
+"""Guard of the folders that sqlrun writes to and deletes from: no link in them may lead elsewhere. Shell: files.
 
-A warehouse itself may be reached by a link: its place is the user's choice. What is in it, and `target/`, sqlrun makes
-itself, and it makes no links.
+A warehouse itself may be a link, because its place is the user's choice. Its content and `target/` are created by
+sqlrun, which creates no links.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sqlrun.errors import UsageError
 
 TARGET = "target"
 BOOKS = "_sqlrun"
-# How deep a warehouse is looked through: a table's files and partitions, and a landing's batches by their folder.
+# Levels searched for links: a table's files and partitions, and a landing's batches by their folder.
 DEPTH, BOOKS_DEPTH = 3, 4
 
 
 def require_target(root: Path) -> None:
-    """Refuse a `target/` that is a link, or has one: a build would write and delete where that leads.
+    """Reject a `target/` that is a link or contains one: a build would write and delete at its destination.
 
-    Raises: UsageError naming the link.
+    Raises: UsageError with the link's name.
     """
     folder = root / TARGET
     link = str(folder) if folder.is_symlink() else next(_links(str(folder), 99), None)
@@ -31,7 +31,7 @@ def require_target(root: Path) -> None:
 
 
 def delete_target(root: Path) -> bool:
-    """Delete a project's `target/`; of a link itself alone, as what it leads to is not sqlrun's."""
+    """Delete a project's `target/`; of a link only itself, because its destination doesn't belong to sqlrun."""
     folder = root / TARGET
     if folder.is_symlink():
         folder.unlink()
@@ -43,9 +43,9 @@ def delete_target(root: Path) -> bool:
 
 
 def require_warehouse(warehouse: str) -> None:
-    """Refuse a warehouse with a link among its tables and books: upkeep would delete what that leads to.
+    """Reject a warehouse with a link among its tables and system tables: maintenance would delete its destination.
 
-    Raises: UsageError naming the link.
+    Raises: UsageError with the link's name.
     """
     books = f"{warehouse}/{BOOKS}"
     link = next(_links(warehouse, DEPTH), None) or next(_links(books, BOOKS_DEPTH), None)
@@ -56,15 +56,15 @@ def require_warehouse(warehouse: str) -> None:
 
 def _refuse(link: Path, why: str, where: str, way: str = "") -> None:
     to = link.readlink()
-    told = f" {way}." if way else ""
+    advice = f" {way}." if way else ""
     raise UsageError(
-        f"SR743 {link} is a link, to {to}. {why}, so nothing in {where} may be a link. Nothing was written. Put a "
-        f"folder or a file in its place.{told}"
+        f"SR743 {link} is a link to {to}. {why}, so links aren't allowed in {where}. Nothing was written. Replace "
+        f"the link by a folder or a file.{advice}"
     )
 
 
 def _links(folder: str, depth: int) -> Iterator[str]:
-    """List the links below a folder, so many levels down; none is followed."""
+    """Yield the links below a folder, `depth` levels down; none is followed."""
     try:
         with os.scandir(folder) as listed:
             entries = sorted(listed, key=lambda entry: entry.name)

@@ -1,8 +1,8 @@
-"""Frozen values to plain JSON and back, by the types of their fields. Pure.
+"""Conversion between frozen values and plain JSON, by the types of their fields. Pure.
 
-The types alone say what is read: no name in a file ever chooses a class, and a value of another type is refused. A
-field whose type has no plain form (a syntax tree, an operator) is left out of a `Partial`, and asked for when somebody
-wants it.
+Types alone decide what is read: no name in a file ever chooses a class, and a value of another type is rejected. A
+field whose type has no plain form (a syntax tree, an operator) is left out of a `Partial`, and computed on first
+access.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 Ask = Callable[[], Any]
-# What a value of type `object` may be: YAML's and TOML's plain values.
+# Types of plain values in YAML and TOML, allowed for a field of type `object`.
 SCALARS = (str, int, float, bool, type(None))
 
 
 class NotStored(Exception):
-    """The JSON is not the form of a value of this type."""
+    """JSON doesn't match the form of a type."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """How values of one type are written and read; `whole` is false where parts are asked for later.
+    """Reader and writer for values of one type; `whole` is False if some fields are computed later.
 
-    `json`: the one type that the form has in JSON; None where it may have several.
+    `json` is the form's only type in JSON; None if there are several.
     """
 
     write: Callable[[Any], Any]
@@ -38,16 +38,16 @@ class Form:
 
 
 def nothing() -> Any:
-    """Ask where nothing can be missing."""
+    """Stand in for the source of missing fields, where none can be missing."""
     raise NotStored
 
 
 @functools.cache
 def form(hint: Any) -> Form | None:
-    """Return the form of a type; None where it has none."""
+    """Return the form of a type; None if it has none."""
     if hint in (str, int, bool, type(None)):
         return Form(_same, functools.partial(_exactly, (hint,)), json=hint)
-    if hint is float:  # Python takes a whole number for one too
+    if hint is float:  # Python accepts an int for a float
         return Form(_same, functools.partial(_exactly, (int, float)))
     if hint is object:
         return Form(_write_plain, lambda value, ask: _read_plain(value))
@@ -193,7 +193,7 @@ def _record(kind: type) -> Form | None:
 def _whole_record(kind: type, parts: list[tuple[str, Form]]) -> Form:
     reads, writes = [part.read for _, part in parts], [(name, part.write) for name, part in parts]
     length, known = len(parts), [part.json for _, part in parts]
-    # Most fields are texts and numbers: that they are, their types tell all at once.
+    # Most fields are texts and numbers: one comparison of all types validates them.
     inner = [(at, part.read) for at, (_, part) in enumerate(parts) if part.json not in SCALARS]
 
     def read(value: Any, ask: Ask) -> Any:
@@ -210,14 +210,14 @@ def _whole_record(kind: type, parts: list[tuple[str, Form]]) -> Form:
 
 
 def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | None]) -> Form | None:
-    """Return the form of a dataclass with fields that are computed on demand; kept properties are stored, too."""
+    """Return the form of a dataclass with fields that are computed on demand; its stored properties are included."""
     if not issubclass(kind, Partial):
         return None
     kept = {name: part for name, part in forms.items() if part is not None}
     for name in kind.KEPT:
-        told = form(typing.get_type_hints(getattr(kind, name).fget)["return"])
-        assert told is not None and told.whole, name
-        kept[name] = told
+        stored = form(typing.get_type_hints(getattr(kind, name).fget)["return"])
+        assert stored is not None and stored.whole, name
+        kept[name] = stored
 
     def read(value: Any, ask: Ask) -> Any:
         raw = dict(zip(kept, _list(value, len(kept)), strict=True))
@@ -228,7 +228,7 @@ def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | Non
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parts:
-    """What is known of a value: raw parts, read by their forms; `ask` gives the whole value, which has the others."""
+    """Known parts of a value: raw, read by their forms on access; `ask` returns the whole value for the others."""
 
     fields: frozenset[str]
     forms: Mapping[str, Form]
@@ -236,7 +236,7 @@ class Parts:
     ask: Ask
 
     def of(self, name: str) -> Any:
-        """Return a field or a property's answer: as it was kept, where it was, else of the whole value."""
+        """Return a field or a property's value: as stored, or of the whole value."""
         if name in self.raw:
             try:
                 return self.forms[name].read(self.raw[name], functools.partial(_field, self.ask, name))
@@ -246,10 +246,10 @@ class Parts:
 
 
 class Partial:
-    """The base of frozen dataclasses whose values may be kept without all of their fields.
+    """Base of frozen dataclasses whose values may be stored without all of their fields.
 
-    A value that was read back is of the class itself. A field of it is unset until somebody wants it: then it is read,
-    or taken from the whole value. What `KEPT` names are properties whose answers are kept beside the fields.
+    A value read from storage has the class itself. Its fields are unset until the first access, which reads them or
+    takes them from the whole value. `KEPT` names properties whose values are stored with the fields.
     """
 
     __slots__ = ("_parts",)
@@ -258,7 +258,7 @@ class Partial:
     if not TYPE_CHECKING:  # a field has its own type
 
         def __getattr__(self, name: str) -> Any:
-            """Set a field that is wanted for the first time; a value that was made whole has none of these."""
+            """Set a field on its first access; never called for a value that was built whole."""
             parts = object.__getattribute__(self, "_parts")
             if name not in parts.fields:
                 raise AttributeError(name)
@@ -267,7 +267,7 @@ class Partial:
             return value
 
     def kept(self, name: str) -> Any:
-        """Return the answer of a property as it was kept; None in a value that was made whole."""
+        """Return the stored value of a property; None in a value that was built whole."""
         try:
             parts = object.__getattribute__(self, "_parts")
         except AttributeError:
@@ -279,7 +279,7 @@ P = TypeVar("P", bound=Partial)
 
 
 def partly(kind: type[P], ask: Callable[[], P], parts: Mapping[str, Any]) -> P:
-    """Make a value of which only some fields and properties are known; `ask` gives the whole one."""
+    """Return a value with some known fields and properties; `ask` returns the whole value for the others."""
     names = frozenset(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
     return _with(kind, Parts(names, dict.fromkeys(parts, AS_IT_IS), parts, ask))
 

@@ -1,8 +1,8 @@
-"""Stops that come: signals, and statements that take too long. Shell: signals, threads, processes.
+"""Stops of a command: signals, and time limits of statements. Shell: signals, threads, processes.
 
-A signal ends a command within two seconds, wherever it is. Python's handler runs between two of its steps; a library
-may be in the middle of one for hours. So a thread of our own hears of signals too, interrupts what can be interrupted,
-and ends the process where even that doesn't help: what a command leaves behind then is no worse than after a crash.
+A signal ends a command within two seconds, whatever it does. Python runs signal handlers only between two bytecodes,
+and a library call may take hours. Therefore a thread of sqlrun's own also receives signals, interrupts running
+statements, and kills the process as a last resort; the state left behind is then no worse than after a crash.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 INTERRUPTED = 130
 STOPPED = "sqlrun: stopped before the end"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# From the moment on that all has to stop: seconds until the process ends, whatever it does.
+# Seconds from the stop until the process is killed.
 PATIENCE = 0.7
-# Seconds between two interrupts: one that comes between two statements is lost.
+# Seconds between two interrupts: one that arrives between two statements is lost.
 AGAIN = 0.05
-# How long a statement that doesn't heed interrupts may go on, beyond as long again as its limit.
+# Seconds by which a statement that ignores interrupts may exceed twice its limit.
 OVERDUE = 60.0
 
 
 class Limited:
-    """A statement that runs; `over`: its time is."""
+    """A running statement; `over` means that its time limit has passed."""
 
     __slots__ = ("end", "interrupt", "over", "seconds")
 
@@ -42,7 +42,7 @@ class Limited:
 
 
 class _Watch:
-    """What this process waits for and has been told. The thread is made with the first statement or signal."""
+    """Running statements and received signals of this process. The first statement or signal starts the thread."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -53,7 +53,7 @@ class _Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Forget signals that came, and how a first one is taken."""
+        """Forget received signals and graceful stops."""
         self.handled = self.heard = 0
         self.raised = False
         self.grace: float | None = None
@@ -62,19 +62,19 @@ class _Watch:
         self.words = STOPPED
 
     def listen(self) -> int:
-        """Have Python write the numbers of signals where the thread reads them; give what it wrote to before."""
+        """Make Python write signal numbers to the thread's pipe; return the previous pipe."""
         self._open()
         return signal.set_wakeup_fd(self.theirs, warn_on_full_buffer=False)
 
     def _open(self) -> None:
-        """Open the pipe, when it is needed: a file of a process that begins may take a standard stream's number."""
+        """Open the pipe on demand: in a starting process a file may take the number of a standard stream."""
         with self.lock:
             if self.ours < 0:
                 self.ours, self.theirs = os.pipe()
                 os.set_blocking(self.theirs, False)
 
     def start(self) -> None:
-        """Start the thread. It isn't one of `threading`: nobody waits for it, and a fork is whole without it."""
+        """Start the thread. It is not one of `threading`'s: exit doesn't wait for it, and a fork stays intact."""
         self._open()
         with self.lock:
             if not self.started:
@@ -82,7 +82,7 @@ class _Watch:
                 _thread.start_new_thread(self._run, ())
 
     def wake(self) -> None:
-        """Have the thread look anew when it has to wake up next."""
+        """Make the thread compute its next wake-up again."""
         with suppress(OSError):
             os.write(self.theirs, b"\0")
 
@@ -90,12 +90,12 @@ class _Watch:
         while True:
             wait = self._next()
             ready, _, _ = select.select([self.ours], [], [], wait if wait is None else max(wait, 0.001))
-            told = os.read(self.ours, 4096) if ready else b""
-            self.heard += sum(1 for number in told if number in SIGNALS)
+            numbers = os.read(self.ours, 4096) if ready else b""
+            self.heard += sum(1 for number in numbers if number in SIGNALS)
             self.look()
 
     def _next(self) -> float | None:
-        """Return in how many seconds there is something to do; None for never."""
+        """Return the seconds until the next action; None for never."""
         now = time.monotonic()
         with self.lock:
             ends = [max(each.end, now + AGAIN) if each.over else each.end for each in self.running]
@@ -105,7 +105,7 @@ class _Watch:
         return None if soonest == float("inf") else soonest - now
 
     def look(self) -> None:
-        """Do what it is time for."""
+        """Run the actions that are due."""
         now = time.monotonic()
         came = max(self.handled, self.heard)
         if came and not self.at_once:
@@ -120,17 +120,17 @@ class _Watch:
         self._interrupt(now)
 
     def stop(self, now: float) -> None:
-        """Let all end: statements by interrupts, and the process after a while."""
+        """Stop everything: statements by interrupts, and the process after a delay."""
         self.at_once, self.stop_at, self.end_at = True, float("inf"), now + PATIENCE
 
     def interrupt_main(self) -> None:
-        """End what the main thread does, once: a second exception would hit whoever clears up."""
+        """Interrupt the main thread, once: a second exception would hit its cleanup."""
         if not self.raised:
             self.raised = True
             raise KeyboardInterrupt
 
     def _interrupt(self, now: float) -> None:
-        # The lock is held meanwhile: an interrupt that comes late would hit what the session does next.
+        # The lock is held meanwhile: a late interrupt would hit the session's next statement.
         with self.lock:
             due = [each for each in self.running if self.at_once or now >= each.end]
             for each in due:
@@ -139,26 +139,29 @@ class _Watch:
                     each.interrupt()
         for each in due:
             if now >= each.end + each.seconds + OVERDUE:
-                text = f"A statement ran longer than {each.seconds:g} s and can't be interrupted (SR746). "
-                leave(1, text + "Nothing of this tick is published; the next build takes it back.")
+                text = (
+                    f"A statement ran longer than {each.seconds:g} s and ignored the interrupt, so "
+                    "sqlrun ended the process (SR746). "
+                )
+                leave(1, text + "This tick isn't published. The next build rolls it back.")
 
 
 _watch = _Watch()
 
 
 def _forked() -> None:
-    """Have a fork hear of its own signals alone."""
+    """Limit a fork to its own signals."""
     global _watch
     before, _watch = _watch, _Watch()
     _watch.longest = before.longest
     if before.ours < 0:
         return
     with suppress(ValueError):
-        told = signal.set_wakeup_fd(-1)
-        if told == before.theirs:
+        previous = signal.set_wakeup_fd(-1)
+        if previous == before.theirs:
             _watch.listen()
         else:
-            signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+            signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
     for end in (before.ours, before.theirs):
         os.close(end)
 
@@ -168,9 +171,9 @@ os.register_at_fork(after_in_child=_forked)
 
 @contextmanager
 def limited(interrupt: Callable[[], object], seconds: float | None = None) -> Iterator[Limited]:
-    """Have a statement interrupted when its time is over (the profile's, unless given), or the process is to stop.
+    """Interrupt a statement at its time limit (the profile's by default) or when the process is to stop.
 
-    `interrupt` is called again and again, and must not block.
+    `interrupt` is called repeatedly and must not block.
     """
     watch = _watch
     one = Limited(interrupt, watch.longest if seconds is None else max(0.0, seconds))
@@ -188,27 +191,30 @@ def limited(interrupt: Callable[[], object], seconds: float | None = None) -> It
 
 
 def limit_statements(statement_timeout: float) -> None:
-    """Set how long a statement may take in this process."""
+    """Set the time limit of statements in this process, in seconds."""
     _watch.longest = statement_timeout
 
 
 def out_of_time(one: Limited) -> str:
-    """Return the message that a statement ran into its time limit."""
-    return f"SR745 the statement ran longer than {one.seconds:g} s, the profile's `statement_timeout`, and was stopped"
+    """Return the error message for a statement over its time limit."""
+    return (
+        f"SR745 the statement ran longer than the profile's `statement_timeout` of {one.seconds:g} s, "
+        "and sqlrun stopped it"
+    )
 
 
 def is_stopping() -> bool:
-    """Return whether everything is to end at once."""
+    """Return whether the process is to stop at once."""
     return _watch.at_once
 
 
 def was_interrupted() -> bool:
-    """Return whether a signal has raised KeyboardInterrupt: a library may have made another error of it."""
+    """Return whether a signal has raised KeyboardInterrupt, which a library may have turned into another error."""
     return _watch.raised
 
 
 def install() -> None:
-    """Have SIGINT, SIGTERM and SIGHUP end this command with 130; what is ignored, as by nohup, stays so."""
+    """Make SIGINT, SIGTERM and SIGHUP end this command with 130; a signal ignored by the parent (nohup) stays so."""
     for number in SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _stop)
@@ -216,7 +222,7 @@ def install() -> None:
 
 
 def end_at_once() -> None:
-    """Have a signal end a command that leaves without an exception: exit functions would print it and go on."""
+    """Make signals end a command that exits without an exception: exit functions would print it and continue."""
 
     def end(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -228,7 +234,7 @@ def end_at_once() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Take a signal in the main thread."""
+    """Handle a signal in the main thread."""
     del number, frame
     watch = _watch
     watch.handled += 1
@@ -238,10 +244,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def graceful(event: threading.Event, grace: float, told: Callable[[str], None], words: str) -> Iterator[None]:
-    """Let a first signal set the event, and end what runs only `grace` seconds later; a second one ends it at once.
+def graceful(event: threading.Event, grace: float, notify: Callable[[str], None], words: str) -> Iterator[None]:
+    """Set the event on the first signal and stop after `grace` seconds; a second signal stops at once.
 
-    `told` is given the signal's name. `words` are the last ones where the process has to be ended from outside.
+    `notify` gets the signal's name. `words` is the message printed if the process has to be killed.
     """
     watch = _watch
     watch.reset()
@@ -258,7 +264,7 @@ def graceful(event: threading.Event, grace: float, told: Callable[[str], None], 
             watch.interrupt_main()
             return
         event.set()
-        told(signal.Signals(number).name)
+        notify(signal.Signals(number).name)
 
     here = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in SIGNALS} if here else {}
@@ -277,7 +283,7 @@ def graceful(event: threading.Event, grace: float, told: Callable[[str], None], 
 
 
 def leave(code: int, words: str) -> None:
-    """End this process and those that it has started, whatever they do."""
+    """Print the words and kill this process and its children, whatever they do."""
     with suppress(OSError):
         os.write(2, f"{words}\n".encode() if words else b"")
     for task in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ():  # noqa: PTH112, PTH208

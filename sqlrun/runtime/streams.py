@@ -1,7 +1,7 @@
-"""Standard streams that are closed, full or gone: a command does its work all the same. Shell: streams.
+"""Standard streams that survive when they are closed, full or gone. Shell: streams.
 
-Whoever reads our output may leave (`| head`), and a terminal may go away: that is no mistake. A full disk is one,
-which the exit code tells.
+A reader may leave (`| head`), and a terminal may close: neither is an error. A full disk is one, and sets the exit
+code.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-# The reader has gone, or was never there.
+# Errors of a stream without a reader.
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO, errno.ECONNRESET)
 LOST = 1
 _lost: list[str] = []
 
 
 class Steady(io.TextIOWrapper):
-    """A standard stream that writes into nothing once it can't be written."""
+    """A standard stream that discards its output after a failed write."""
 
     def write(self, text: str, /) -> int:
-        """Write a text."""
+        """Write a text, or discard it after a failure."""
         try:
             return super().write(text)
         except OSError as error:
@@ -31,7 +31,7 @@ class Steady(io.TextIOWrapper):
             return len(text)
 
     def flush(self) -> None:
-        """Write what is waiting."""
+        """Write the buffered output, or discard it after a failure."""
         try:
             super().flush()
         except OSError as error:
@@ -41,9 +41,9 @@ class Steady(io.TextIOWrapper):
 
 
 def repair() -> None:
-    """Open what is closed of the first three files on nothing: what is opened next would take its number.
+    """Open closed standard streams on /dev/null, so that the next opened file doesn't take their number.
 
-    Output goes by streams that no reader's leaving breaks, whoever writes.
+    Output goes through streams that don't fail when a reader leaves.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -61,7 +61,7 @@ def repair() -> None:
 
 
 def steady(file: TextIO) -> TextIO:
-    """Return a stream in place of one that is given up, which writes as that did."""
+    """Return a steady stream in place of another one, with its settings."""
     if type(file) is not io.TextIOWrapper:
         return file
     encoding, errors = file.encoding, file.errors
@@ -70,7 +70,7 @@ def steady(file: TextIO) -> TextIO:
 
 
 def give_up(file: TextIO, error: OSError) -> None:
-    """Write into nothing from now on; what is lost by more than a reader's leaving is told at the end."""
+    """Discard all further output; errors other than a reader's leaving affect the exit code at the end."""
     if error.errno not in GONE:
         _lost.append(error.strerror or type(error).__name__)
     with suppress(OSError, ValueError):
@@ -80,7 +80,7 @@ def give_up(file: TextIO, error: OSError) -> None:
 
 
 def finish(code: int) -> int:
-    """Write out what is waiting; give the exit code, which tells what was lost where nothing else was wrong."""
+    """Flush the output and return the exit code; lost output turns a success into a failure."""
     for file in (sys.stdout, sys.stderr):
         with suppress(ValueError):  # closed by the command itself
             file.flush()

@@ -1,7 +1,7 @@
-"""Lines of a text: they end with a line feed, and with nothing else. Pure.
+"""Lines of a text, split at line feeds only. Pure.
 
 Python's own `str.splitlines` also splits at U+2028, U+2029, U+0085 and at some control characters. JSON, YAML and SQL
-allow all of those inside a text, so a log that is split there looks cut off. A test keeps `splitlines` out.
+allow all of those inside a text, so a log split at them looks truncated. A test bans `splitlines`.
 """
 
 from __future__ import annotations

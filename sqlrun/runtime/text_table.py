@@ -12,12 +12,12 @@ from decimal import Decimal
 from sqlrun.runtime.far_times import FarDay, FarTime
 
 Align = str  # "<" or ">", as in a format
-# They turn the direction of the text that follows, so a value could make a line read as another one.
+# Characters that change the direction of the following text, so that a value could make a line read differently.
 _TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Write characters that a terminal would obey as escapes; those in `keep` stay.
+    r"""Return text with a terminal's control characters escaped, except for those in `keep`.
 
     >>> escaped("a\x1b[31mb")
     'a\\x1b[31mb'
@@ -32,7 +32,7 @@ def _obeyed(character: str) -> bool:
 
 
 def width(text: str) -> int:
-    """Return how many cells of a terminal a text takes.
+    """Return the number of terminal cells of a text.
 
     >>> width("寿司")
     4
@@ -49,7 +49,7 @@ def _cells(character: str) -> int:
 
 
 def value_text(value: object) -> str:
-    """Write one value; struct fields as `{name: value}`, times in UTC, NULL for none.
+    """Return one value as text: struct fields as `{name: value}`, times in UTC, NULL for None.
 
     >>> value_text([{"rank": 1, "dish_id": "d001"}])
     '[{rank: 1, dish_id: d001}]'
@@ -70,7 +70,7 @@ def value_text(value: object) -> str:
         case dict():
             return "{" + ", ".join(f"{value_text(k)}: {value_text(v)}" for k, v in value.items()) + "}"
         case list() if value and all(isinstance(item, tuple) for item in value):
-            return value_text(dict(value))  # Arrow gives a map as a list of pairs
+            return value_text(dict(value))  # Arrow returns a map as a list of pairs
         case list() | tuple():
             return "[" + ", ".join(value_text(item) for item in value) + "]"
         case _:
@@ -84,7 +84,7 @@ def _moment(value: datetime, between: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], limit: int = 0) -> list[str]:
-    """Align rows under their columns, numbers to the right; at most `limit` of them, 0 is all."""
+    """Return rows aligned under their columns, numbers to the right; at most `limit` of them, 0 is all."""
     shown = rows[:limit] if limit else rows
     cells = [[escaped(value_text(value)) for value in row] for row in shown]
     aligns = [">" if _is_numeric(row[place] for row in shown) else "<" for place in range(len(columns))]
@@ -99,7 +99,7 @@ def _is_numeric(values: Iterable[object]) -> bool:
 
 
 def aligned(header: Sequence[str], cells: Sequence[Sequence[str]], aligns: Sequence[Align]) -> list[str]:
-    """Put texts in columns under an underlined header."""
+    """Return texts in columns under an underlined header."""
     widths = [max(width(row[place]) for row in (header, *cells)) for place in range(len(header))]
     rule = ["-" * size for size in widths]
     return [_aligned_row(row, widths, aligns) for row in (header, rule, *cells)]
@@ -114,20 +114,20 @@ def _aligned_row(row: Sequence[str], widths: Sequence[int], aligns: Sequence[Ali
 
 
 def as_json(rows: Iterable[Mapping[str, object]]) -> str:
-    """Write rows as a JSON list, one row a line; decimals keep all their digits, times are UTC."""
+    """Return rows as a JSON list, one row on each line; decimals retain all digits, times are in UTC."""
     lines = ",\n".join(f"  {json_text(row)}" for row in rows)
     return f"[\n{lines}\n]" if lines else "[]"
 
 
 def json_text(value: object) -> str:
-    """Write one value as JSON in ASCII; what JSON has no word for becomes text.
+    """Return one value as JSON in ASCII; a value without a JSON type becomes text.
 
     >>> json_text({"total": Decimal("12.50")})
     '{"total": 12.50}'
     """
     match value:
         case Decimal() if value.is_finite():
-            # A number, not a text; json itself would send it through a float.
+            # A number, not a text; json itself would convert it to a float.
             return format(value, "f")
         case float() if not math.isfinite(value):
             return json.dumps(str(value))
@@ -150,7 +150,7 @@ def json_text(value: object) -> str:
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
-    """Write rows as CSV with a header; NULL is an empty field, an empty text is `\"\"`, nested values are JSON."""
+    """Return rows as CSV with a header; NULL is an empty field, an empty text is `\"\"`, nested values are JSON."""
     header = ",".join(_quoted(name) for name in columns)
     return "\n".join([header, *(",".join(_field(row[name]) for name in columns) for row in rows)])
 
@@ -168,5 +168,5 @@ def _quoted(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Count a noun, as in `1 model`, `1,200 rows`."""
+    """Return a number with its noun, as in `1 model`, `1,200 rows`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

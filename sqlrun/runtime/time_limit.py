@@ -1,7 +1,7 @@
-"""Work that is stopped when its time is over. Shell: threads, processes.
+"""Time limits for Python code. Shell: threads, processes.
 
-What Python itself does is stopped between two of its steps, by an exception raised in its thread. A search by a regular
-expression is one step, however long it takes: one that could run for ever is done by another process, which is killed.
+An exception raised in its thread stops Python code between two bytecodes. A regular-expression search is a single
+step, however long it takes: a search that may run forever is done by another process, which can be killed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-# Each step of pandas' own may take a while; the exception waits for its end.
+# Seconds to wait for the exception: one step of pandas may take a while.
 PATIENCE = 5.0
-# Reads patterns and texts, answers with a list of truths for each pattern. Without site-packages it starts at once.
+# Reads patterns and texts, writes a list of booleans for each pattern. Without site-packages it starts at once.
 SEARCH = """\
 import pickle, re, sys
 patterns, texts = pickle.load(sys.stdin.buffer)
@@ -26,18 +26,18 @@ pickle.dump([[re.search(p, t) is not None for t in texts] for p in map(re.compil
 
 
 class OutOfTimeError(Exception):
-    """What was to be done took too long and was stopped."""
+    """Work exceeded its time limit and was stopped."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"it ran longer than {seconds:g} s and was stopped")
 
 
 class _Stop(BaseException):
-    """No `except Exception` on the way keeps it."""
+    """Stop of the work; no `except Exception` on the way catches it."""
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Do work in a thread of its own; what it raises is raised here.
+    """Run work in its own thread and return its result; its exceptions are raised here.
 
     Raises: OutOfTimeError.
     """
@@ -64,7 +64,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def searched(patterns: Sequence[str], texts: Sequence[str], seconds: float) -> list[list[bool]]:
-    """Return for each pattern the texts in which `re.search` finds it, by a process that can be killed.
+    """Return for each pattern whether each text matches by `re.search`, run in a process that can be killed.
 
     Raises: OutOfTimeError, ValueError.
     """

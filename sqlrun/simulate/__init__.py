@@ -1,4 +1,4 @@
-"""Sample orders of the reference project.
+"""Generator of sample orders for the reference project.
 
-Entry point: `simulate.run`. Nothing else imports it but the command line.
+Entry point: `simulate.run`. Only the command line imports it.
 """

@@ -1,4 +1,4 @@
-"""The five ways in which a simulated line is broken, each of which a reader must survive. Pure."""
+"""Five ways to break a simulated line, all of which readers must survive. Pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _ABSURD_DATES = ("1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 
 
 def broken(line: str, choice: float) -> str:
-    """Break a good line in the way that `choice`, from 0 up to 1, picks; every way is as likely."""
+    """Return a good line broken in the way that `choice`, from 0 up to 1, selects; all ways are equally likely."""
     ways: tuple[Callable[[str, float], str], ...] = (_no_json, _key_gone, _wrong_type, _negative, _absurd_date)
     way = int(choice * len(ways))
     return ways[way](line, choice * len(ways) - way)
 
 
 def _no_json(line: str, choice: float) -> str:
-    """Cut the line off, as a writer that crashed would, or write it in another language's quotes."""
+    """Truncate the line, as a crashed writer would, or use another language's quotes."""
     if choice < 0.5:
         return line[: 1 + int(choice * 2 * (len(line) - 2))]
     return line.replace('"', "'")
 
 
 def _key_gone(line: str, choice: float) -> str:
-    """Leave one key out, or make it null."""
+    """Delete one key, or set it to null."""
     event = _parsed(line)
     keys = sorted(event)
     place, is_null = divmod(int(choice * len(keys) * 2), 2)
@@ -36,7 +36,7 @@ def _key_gone(line: str, choice: float) -> str:
 
 
 def _wrong_type(line: str, choice: float) -> str:
-    """Put words where numbers or items belong."""
+    """Replace numbers or items by words."""
     event = _parsed(line)
     match int(choice * 4):
         case 0:
@@ -51,7 +51,7 @@ def _wrong_type(line: str, choice: float) -> str:
 
 
 def _negative(line: str, choice: float) -> str:
-    """Turn the sign of one quantity."""
+    """Change the sign of one quantity."""
     event = _parsed(line)
     item = event["items"][int(choice * len(event["items"]))]
     item["quantity"] = -item["quantity"]
@@ -59,7 +59,7 @@ def _negative(line: str, choice: float) -> str:
 
 
 def _absurd_date(line: str, choice: float) -> str:
-    """Date the order to where clocks start or end."""
+    """Move the order's time to the limits of clocks."""
     return _written({**_parsed(line), "ordered_at": _ABSURD_DATES[int(choice * 2)]})
 
 

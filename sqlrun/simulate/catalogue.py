@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 MENU_SIZE = 12
 
-# name, category, usual price in cents
+# Name, category, usual price in cents.
 _DISHES = (
     ("Margherita Pizza", "pizza", 950),
     ("Pepperoni Pizza", "pizza", 1150),
@@ -69,7 +69,7 @@ _SECOND_WORDS = ("Lantern", "Olive", "Harbour", "Spoon", "Oven", "Garden", "Pepp
 
 @dataclass(frozen=True, slots=True)
 class Dish:
-    """One dish of the platform's catalogue; the price is what restaurants start from, in cents."""
+    """One dish of the platform's catalogue; restaurants vary the price, in cents."""
 
     dish_id: str
     dish_name: str
@@ -79,7 +79,7 @@ class Dish:
 
 @dataclass(frozen=True, slots=True)
 class Restaurant:
-    """One restaurant of the platform; all its prices are in its currency, its clock is that of its time zone."""
+    """One restaurant of the platform; its prices are in its currency, its times in its time zone."""
 
     restaurant_id: str
     restaurant_name: str
@@ -90,7 +90,7 @@ class Restaurant:
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A dish as one restaurant sells it; the price is in cents."""
+    """A dish in a restaurant's menu; the price is in cents."""
 
     dish_id: str
     price: int
@@ -102,11 +102,11 @@ def dish_catalogue() -> tuple[Dish, ...]:
 
 
 def restaurant_names() -> tuple[Restaurant, ...]:
-    """Return the 50 restaurants that have a name, r0001 to r0050, the one with most orders first."""
+    """Return the 50 restaurants with a name, r0001 to r0050, by falling number of orders."""
     return tuple(
         Restaurant(
             restaurant_id(index),
-            # The second word moves on each time the first ones are through, so that no name comes twice.
+            # The second word shifts after each round of first words, so that all names differ.
             f"{_FIRST_WORDS[index % 5]} {_SECOND_WORDS[(index // 5 + index * 2) % 10]}",
             *_CITIES[(index * 7 + index // len(_CITIES)) % len(_CITIES)],
         )
@@ -115,25 +115,25 @@ def restaurant_names() -> tuple[Restaurant, ...]:
 
 
 def restaurant_id(index: int) -> str:
-    """Return the name of a restaurant by its place in the order of popularity, counted from 0."""
+    """Return the id of a restaurant by its rank in popularity, counted from 0."""
     return f"r{index + 1:04d}"
 
 
 def menu(restaurant: str) -> tuple[MenuEntry, ...]:
-    """Return a restaurant's own menu, its most popular dish first.
+    """Return a restaurant's menu, its most popular dish first.
 
-    It depends on the restaurant's id alone: a menu that changed with the seed would not fit the seed tables.
+    It depends on the restaurant's id only: if it changed with the seed, it would not match the seed tables.
     """
     chosen = sorted(dish_catalogue(), key=lambda dish: _hash(f"place {restaurant} {dish.dish_id}"))[:MENU_SIZE]
     return tuple(MenuEntry(dish.dish_id, _price(restaurant, dish)) for dish in chosen)
 
 
 def _price(restaurant: str, dish: Dish) -> int:
-    """Move the usual price by -10 % to +15 %, to a multiple of ten cents."""
+    """Return the usual price changed by -10 % to +15 %, as a multiple of ten cents."""
     percent = 90 + _hash(f"price {restaurant} {dish.dish_id}") % 26
     return dish.usual_price * percent // 1000 * 10
 
 
 def _hash(text: str) -> int:
-    # Python's own hash() of text differs from run to run.
+    # Python's own hash() of text differs between runs.
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -32,7 +32,7 @@ _RATES = {
 
 
 def _read(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    """Make an option callback of one of sqlrun's own readers, so that click says which option is wrong."""
+    """Return an option callback for one of sqlrun's parsers, so that click names the invalid option."""
 
     def callback(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
         try:
@@ -48,7 +48,7 @@ _TIME = _read(parse_moment)
 
 
 def _rate_options(function: Any) -> Any:
-    """Add one option per rate, with the default that `Settings` has."""
+    """Add an option for each rate, with its default from `Settings`."""
     for name, text in reversed(_RATES.items()):
         option = click.option(
             f"--{name.replace('_', '-')}", type=_RATE, default=getattr(_DEFAULTS, name), show_default=True, help=text
@@ -151,7 +151,7 @@ def command(
         raise click.UsageError("--live goes on from now: leave out --to.")
     if history_step % step:
         raise click.UsageError("--history-step must be a multiple of --step.")
-    # numpy loads here, so that no other command waits for it.
+    # This imports numpy, which would slow down other commands.
     from sqlrun.simulate.simulate import Request
 
     request = Request(
@@ -177,5 +177,5 @@ def _run(request: Request) -> None:
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     except KeyboardInterrupt:
-        # Every file is whole; the folder can be continued.
+        # Every file is complete, and a later run can continue the folder.
         click.echo("stopped")

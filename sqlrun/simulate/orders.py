@@ -1,9 +1,9 @@
-"""Order events as JSON lines: what arrives in a minute is a function of the settings and that minute. Pure.
+"""Order events as JSON lines; the arrivals of a minute are a function of the settings and that minute. Pure.
 
-Orders are drawn an hour of `ordered_at` at a time, from a counter-based generator keyed by (seed, hour). An
-hour's draw decides all that ever happens to its orders: corrections, cancellation, delivery, and when each
-event arrives. A minute of arrivals is then a selection from the hours around it, and that is why a history
-made in pieces, by several workers, or live, equals one made at once, byte for byte.
+Orders are drawn for one hour of `ordered_at` at a time, by a counter-based generator keyed by (seed, hour). An
+hour's draw decides the whole life of its orders: corrections, cancellation, delivery, and the arrival of each
+event. The arrivals of a minute are a selection from the hours around it. Therefore a history made in pieces, by
+several workers, or live, equals one made at once, byte for byte.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _MAX_LINES = 5
 _MAX_QUANTITY = 4
 _LINE_COUNTS = np.cumsum([0.35, 0.3, 0.2, 0.1, 0.05])
 _QUANTITIES = np.cumsum([0.62, 0.25, 0.09, 0.04])
-# Seconds between an order and what happens later: a late event arrives at most three days after its order.
+# Seconds between an order and its events: a late event arrives at most three days after its order.
 _LATEST = 72 * _HOUR
 _LATE_FROM = 600
 _LAST_CHANGE = 48 * _HOUR
 _FUTURE = 2 * _HOUR
 _REPEAT_WITHIN = _HOUR
-# An event arrives at most this many minutes after, or before, its order.
+# Maximum minutes by which an event arrives after, or before, its order.
 _REACH_BACK = (_LATEST + _REPEAT_WITHIN) // 60 + 1
 _REACH_AHEAD = _FUTURE // 60
 _MINUTE_AND_SECOND = tuple(f"{second // 60:02d}:{second % 60:02d}Z" for second in range(_HOUR))
@@ -47,7 +47,7 @@ _MINUTE_AND_SECOND = tuple(f"{second // 60:02d}:{second % 60:02d}Z" for second i
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """What all hours share: how orders spread over the day, restaurants and dishes, and text made beforehand."""
+    """Data shared by all hours: the distribution of orders over the day, restaurants, dishes, and prepared text."""
 
     by_minute: Floats
     restaurants: Floats
@@ -58,9 +58,9 @@ class _World:
 
 @dataclass(frozen=True, slots=True)
 class _Orders:
-    """The orders of one hour in order of time; a basket holds up to five item codes (see `_World.items`).
+    """The orders of one hour, sorted by time; a basket has up to five item codes (see `_World.items`).
 
-    The first baskets are the orders' own, row by row; after them come those of the corrections.
+    The first baskets belong to the orders, row by row; those of the corrections follow.
     """
 
     hour: int
@@ -73,7 +73,7 @@ class _Orders:
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """The events of one hour's orders; `breakage` is below 0 for a good line and picks the damage otherwise."""
+    """The events of one hour's orders; `breakage` is below 0 for a good line and otherwise selects the damage."""
 
     order: Ints
     version: Ints
@@ -95,14 +95,14 @@ class _Events:
 
 
 def events(settings: Settings, start: int, end: int) -> list[str]:
-    """Return the lines, newline included, that arrive after minute `start` and up to minute `end` (from 1970)."""
+    """Return the lines, with line ends, that arrive after minute `start` and up to minute `end` (from 1970)."""
     return [line for _, lines in minutes(settings, start, end) for line in lines]
 
 
 def minutes(settings: Settings, start: int, end: int | None) -> Iterator[tuple[int, list[str]]]:
-    """Go through the minutes after `start` up to `end`, or for ever, each with the lines that arrive in it.
+    """Yield the minutes after `start` up to `end`, or forever, each with the lines that arrive in it.
 
-    Minute m holds what arrived after m - 1 and up to m. Memory: the lines of the hours that overlap, no more.
+    Minute m has the arrivals after m - 1 and up to m. Memory: the lines of the overlapping hours only.
     """
     waiting: dict[int, list[str]] = {}
     hour = (start - _REACH_BACK) // 60
@@ -116,11 +116,11 @@ def minutes(settings: Settings, start: int, end: int | None) -> Iterator[tuple[i
 
 
 def start_for(settings: Settings, end: int, orders: int) -> int:
-    """Return the minute (from 1970) at which a history begins that has about this many orders before `end`."""
+    """Return the minute (from 1970) at which a history with about `orders` orders before `end` starts."""
     world = _world(settings.restaurants, settings.zipf)
     days, rest = divmod(orders, settings.orders_per_day)
     start = end - int(days) * MINUTES_PER_DAY
-    # Within a day the hour counts: an hour of the night has few orders.
+    # Within a day the hours differ: an hour of the night has few orders.
     while rest > 0:
         start -= 1
         rest -= settings.orders_per_day * float(world.by_minute[start % MINUTES_PER_DAY])
@@ -128,7 +128,7 @@ def start_for(settings: Settings, end: int, orders: int) -> int:
 
 
 def _add_hour(settings: Settings, hour: int, start: int, end: int | None, waiting: dict[int, list[str]]) -> None:
-    """Put the lines of an hour's orders where their minutes wait for them."""
+    """Add the lines of an hour's orders to the minutes of their arrival."""
     draw = _draws(settings.seed, hour)
     world = _world(settings.restaurants, settings.zipf)
     orders = _draw_orders(settings, world, hour, draw)
@@ -136,7 +136,7 @@ def _add_hour(settings: Settings, hour: int, start: int, end: int | None, waitin
     orders = _with_corrections(orders, np.flatnonzero(corrected), draw)
     happened = _draw_events(settings, orders, corrected, draw)
     minute = -(-happened.arrived // 60)
-    # Only what is asked for becomes text: most of the hours before `start` cost their draws alone.
+    # Only lines in the range become text: most of the hours before `start` cost no more than their draws.
     wanted = (minute > start) & (minute <= (end if end is not None else np.iinfo(np.int64).max))
     rows = np.flatnonzero(wanted)
     rows = rows[np.argsort(happened.arrived[rows], kind="stable")]
@@ -148,9 +148,9 @@ def _add_hour(settings: Settings, hour: int, start: int, end: int | None, waitin
 
 
 def _draws(seed: int, hour: int) -> Draw:
-    """Return a source of numbers from 0 up to 1, the same for every caller with this seed and hour.
+    """Return a source of numbers from 0 up to 1 that depends on this seed and hour only.
 
-    Raw bits only: numpy keeps these for ever, but not the way its Generator turns them into other things.
+    It uses raw bits: numpy guarantees these for all versions, but not its Generator's conversions.
     """
     bits = np.random.Philox(key=np.array([seed, hour], dtype=np.uint64))
     return lambda count: (bits.random_raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -159,7 +159,7 @@ def _draws(seed: int, hour: int) -> Draw:
 @lru_cache(maxsize=4)
 def _world(restaurants: int, zipf: float) -> _World:
     minute = np.arange(MINUTES_PER_DAY)
-    # A day: few at any time, lunch around 12:00, a higher and longer dinner around 19:00 (UTC).
+    # A day: few orders at any time, lunch around 12:00, a higher and longer dinner around 19:00 (UTC).
     lunch, dinner = np.exp(-(((minute - 720) / 60) ** 2) / 2), 1.3 * np.exp(-(((minute - 1140) / 75) ** 2) / 2)
     by_minute = 0.08 + lunch + dinner
     ids = tuple(restaurant_id(index) for index in range(restaurants))
@@ -179,13 +179,13 @@ def _world(restaurants: int, zipf: float) -> _World:
 
 
 def _zipf(count: int, exponent: float) -> Floats:
-    """Return the running sum of shares that fall with the rank to the power of `exponent`."""
+    """Return the running sum of shares proportional to the rank to the power of `-exponent`."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
     return np.cumsum(weights / weights.sum())
 
 
 def _pick(running: Floats, draws: Floats) -> Ints:
-    """Turn draws into places; the last place takes what rounding leaves over."""
+    """Return the places that draws select; the last place gets the rounding error."""
     return np.minimum(np.searchsorted(running, draws, side="right"), len(running) - 1).astype(np.int64)
 
 
@@ -208,7 +208,7 @@ def _draw_orders(settings: Settings, world: _World, hour: int, draw: Draw) -> _O
 
 
 def _with_corrections(orders: _Orders, corrected: Ints, draw: Draw) -> _Orders:
-    """Add a basket per corrected order: another dish, another quantity, or one line less."""
+    """Add a basket for each corrected order: another dish, another quantity, or one line less."""
     count = len(corrected)
     codes, sizes = orders.codes[corrected].copy(), orders.sizes[corrected].copy()
     kind = (3 * draw(count)).astype(np.int64)
@@ -217,7 +217,7 @@ def _with_corrections(orders: _Orders, corrected: Ints, draw: Draw) -> _Orders:
     restaurant, dish = np.divmod(dish_and_up, MENU_SIZE)
     other_dish = (dish + 1 + (draw(count) * (MENU_SIZE - 1)).astype(np.int64)) % MENU_SIZE
     other_quantity = (quantity + 1 + (draw(count) * (_MAX_QUANTITY - 1)).astype(np.int64)) % _MAX_QUANTITY
-    # The only line of an order can't go: that would be a cancellation.
+    # The only line of an order stays: without it the correction would be a cancellation.
     removed = (kind == 2) & (sizes > 1)
     new_dish = np.where(kind == 0, other_dish, dish)
     new_quantity = np.where(kind == 0, quantity, other_quantity)
@@ -234,7 +234,7 @@ def _with_corrections(orders: _Orders, corrected: Ints, draw: Draw) -> _Orders:
 
 
 def _afterwards(draws: Floats) -> Ints:
-    """Spread changes over two days after the order, half of them within the first three quarters of an hour."""
+    """Return delays spread over two days after the order, half of them within the first 45 minutes."""
     return (60 + draws**6 * (_LAST_CHANGE - 60)).astype(np.int64)
 
 
@@ -246,7 +246,7 @@ def _draw_events(settings: Settings, orders: _Orders, corrected: npt.NDArray[np.
     ended = cancelled | delivered
     end_after = np.where(cancelled, _afterwards(draw(count)), (1200 + 1800 * draw(count)).astype(np.int64))
     change_after = _afterwards(draw(count))
-    # A cancellation is final: what changes, changes before it.
+    # A cancellation is final: changes come before it.
     change_after = np.where(cancelled, np.minimum(change_after, end_after - 1), change_after)
     before_end = corrected & (change_after < end_after)
     new_basket = np.where(corrected, count + np.cumsum(corrected) - 1, own)
@@ -272,7 +272,7 @@ def _draw_events(settings: Settings, orders: _Orders, corrected: npt.NDArray[np.
 
 
 def _delays(settings: Settings, orders: int, after: Ints, draw: Draw) -> Ints:
-    """Draw the seconds from happening to arriving: 1 to 90, up to three days when late, negative when future-dated."""
+    """Return the seconds until arrival: 1 to 90, up to three days if late, negative if future-dated."""
     late = draw(len(after)) < settings.late_rate
     long = _LATE_FROM + draw(len(after)) * (_LATEST - _LATE_FROM - after)
     delay = np.where(late, long, 1 + draw(len(after)) * 89).astype(np.int64)
@@ -282,7 +282,7 @@ def _delays(settings: Settings, orders: int, after: Ints, draw: Draw) -> Ints:
 
 
 def _with_repeats(settings: Settings, happened: _Events, draw: Draw) -> _Events:
-    """Let some events arrive again: half of them at once, the others within an hour."""
+    """Repeat some events: half of them at once, the others within an hour."""
     count = len(happened.order)
     again = np.flatnonzero(draw(count) < settings.repeat_rate)
     pause = (np.maximum(0.0, draw(len(again)) * 2 - 1) * _REPEAT_WITHIN).astype(np.int64)
@@ -292,7 +292,7 @@ def _with_repeats(settings: Settings, happened: _Events, draw: Draw) -> _Events:
 
 
 def _lines(world: _World, orders: _Orders, happened: _Events) -> list[str]:
-    """Write events as JSON; by hand, because this is where a long history spends its time."""
+    """Return events as JSON, formatted by hand because a long history spends most of its time here."""
     date_and_hour = from_minute(orders.hour * 60).strftime("%Y-%m-%dT%H:")
     order = happened.order
     items, ids = world.items, world.restaurant_ids

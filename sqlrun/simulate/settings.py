@@ -1,4 +1,4 @@
-"""What a simulated world looks like: its size, its seed and how often things go wrong. Pure."""
+"""Settings of a simulated world: its size, its seed and its error rates. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that decides the content of the events: equal settings give equal bytes.
+    """All settings that decide the content of the events: equal settings produce equal bytes.
 
-    Rates are shares between 0 and 1. Corrections, cancellations, deliveries and future dates are drawn per
-    order; late arrival, repeats and broken lines per event.
+    Rates are shares between 0 and 1. Corrections, cancellations, deliveries and future dates are drawn for each order;
+    late arrivals, repeats and broken lines for each event.
     """
 
     seed: int = 1
@@ -40,7 +40,7 @@ class Settings:
             raise UsageError(f"The seed is {self.seed}; it must be a whole number from 0 to 2^64 - 1.")
         if not 1 <= self.restaurants <= 9_999:
             raise UsageError(f"There are {self.restaurants} restaurants; ids like r0001 allow 1 to 9999.")
-        # An order's number has six digits for its place in its hour; the dinner peak is below a fifth of the day.
+        # An order's number has six digits for its rank in its hour; the dinner peak is below a fifth of the day.
         if not 0 < self.orders_per_day <= 5_000_000:
             raise UsageError(f"{self.orders_per_day} orders a day; order numbers allow more than 0, up to 5,000,000.")
         if not 0 <= self.zipf <= 5:
@@ -48,17 +48,17 @@ class Settings:
 
 
 def to_minute(moment: datetime) -> int:
-    """Count the whole minutes from 1970 to a moment that carries its zone."""
+    """Return the whole minutes from 1970 to a time with a zone."""
     return int((moment - _EPOCH) // timedelta(minutes=1))
 
 
 def from_minute(minute: int) -> datetime:
-    """Turn a count of minutes since 1970 into a moment in UTC."""
+    """Return the UTC time of a number of minutes since 1970."""
     return _EPOCH + timedelta(minutes=minute)
 
 
 def parse_moment(text: str) -> datetime:
-    """Read an ISO date or timestamp; without a zone it is UTC.
+    """Return the time of an ISO date or timestamp; without a zone it is UTC.
 
     >>> parse_moment("2026-11-21T12:05Z").isoformat()
     '2026-11-21T12:05:00+00:00'

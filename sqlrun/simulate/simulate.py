@@ -1,4 +1,4 @@
-"""The simulator's folder of order files: a history at once, then a file a tick. Shell: files and the clock."""
+"""The simulator's folder of order files: a history at once, then one file for each tick. Shell: files and the clock."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import minutes, start_for
 from sqlrun.simulate.settings import Settings, from_minute, to_minute
 
-# Spark and DuckDB pass over names that begin with a dot.
+# Spark and DuckDB ignore names that start with a dot.
 SETTINGS_FILE = ".simulate.json"
 _STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"orders-([0-9]{8}T[0-9]{6}Z)\.jsonl")
-# Orders outside are what a reader must take for broken dates; a year is left for late events on both sides.
+# Readers must take orders outside of these years for broken dates; one year on both sides is left for late events.
 _YEARS = range(2021, 2049)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one call of the simulator is asked for; times are UTC, steps are minutes.
+    """Options of one call of the simulator; times are UTC, steps are minutes.
 
-    `end` None means now. `start` None means: as far before the end as gives about `orders` orders, and where
-    that is None too, `length` before it.
+    `end` None means now. `start` None means early enough for about `orders` orders before the end, or, if that is None
+    too, `length` before the end.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One finished file: the lines in it and the time up to which it holds what arrived."""
+    """One finished file: its number of lines, and the end of the arrivals in it."""
 
     path: Path
     end: datetime
@@ -53,9 +53,9 @@ class Written:
 
 
 def run(request: Request, *, now: Callable[[], datetime], stop: Event, say: Callable[[str], None]) -> None:
-    """Bring the folder up to the end of the request and, if it says so, go on live until `stop` is set.
+    """Complete the folder up to the end of the request and, if requested, continue live until `stop` is set.
 
-    Raises: UsageError for times that make no sense and for a folder made with other settings.
+    Raises: UsageError for contradictory times and for a folder made with other settings.
     """
     end = _floor(request.end or now(), request.step)
     start = _floor(_start(request, end), request.step)
@@ -79,11 +79,11 @@ def run(request: Request, *, now: Callable[[], datetime], stop: Event, say: Call
 def write_history(
     folder: Path, settings: Settings, start: datetime, end: datetime, *, step: int, history_step: int
 ) -> Iterator[Written]:
-    """Write the files for what arrives after `start` and up to `end`, oldest first, giving each as it is done.
+    """Write the files for the arrivals after `start` and up to `end`, oldest first; yield each when it is done.
 
-    The last day comes in files of `step` minutes, anything older in files of `history_step`. A folder that
-    already has files is continued from its end, whatever `start` says: no period is written twice or left out,
-    so a history that was stopped half-way is completed by asking for it again.
+    The last day has files of `step` minutes, earlier days have files of `history_step`. A folder with files is
+    continued from its end, whatever `start` is: no period is written twice or left out. Therefore the same call
+    completes a history that was stopped halfway.
     """
     for moment in (start, end):
         if moment.year not in _YEARS:
@@ -96,10 +96,10 @@ def write_history(
 def live(
     folder: Path, settings: Settings, *, step: int, speed: float, stop: Event, now: Callable[[], datetime]
 ) -> Iterator[Written]:
-    """Write a file every `step` minutes of simulated time until `stop` is set, continuing where the folder ends.
+    """Write a file every `step` minutes of simulated time until `stop` is set, continuing at the folder's end.
 
-    The simulated clock begins at the end of the folder, or now where that is later, and runs `speed` times as
-    fast as the real one; what the folder lacks before that is written at once.
+    The simulated clock starts at the end of the folder, or now if that is later, and runs `speed` times as fast as the
+    real one. Missing files before that are written at once.
     """
     _claim(folder, settings)
     real = now()
@@ -116,7 +116,7 @@ def live(
 
 
 def folder_end(folder: Path) -> datetime | None:
-    """Return the time up to which a folder holds arrivals, from its newest file's name; None for no such file."""
+    """Return the end of a folder's arrivals, from its newest file's name; None without such a file."""
     names = (_NAME.fullmatch(path.name) for path in folder.glob("orders-*.jsonl"))
     stamps = [name[1] for name in names if name]
     return datetime.strptime(max(stamps), _STAMP).replace(tzinfo=timezone.utc) if stamps else None
@@ -131,16 +131,16 @@ def _start(request: Request, end: datetime) -> datetime:
 
 
 def _wait(due: timedelta, speed: float, stop: Event, passed: Callable[[], timedelta]) -> bool:
-    """Wait until the simulated clock has gone on by `due`; say whether it is time (and not the end)."""
+    """Wait until the simulated clock has advanced by `due`; return False if `stop` is set before."""
     while (missing := due.total_seconds() / speed - passed().total_seconds()) > 0:
-        # A short wait each time: a laptop that slept must not sleep on.
+        # Short waits, because after a laptop's sleep a long one would continue.
         if stop.wait(min(missing, 1.0)):
             return False
     return not stop.is_set()
 
 
 def _ends(start: int, end: int, step: int, history_step: int) -> Iterator[int]:
-    """Cut the minutes from `start` to `end` into files, on round times, by giving each file's end."""
+    """Yield the end of each file between minutes `start` and `end`, at round times."""
     fine_from = (end - MINUTES_PER_DAY) // history_step * history_step
     while start < end:
         width = history_step if start < fine_from else step
@@ -149,7 +149,7 @@ def _ends(start: int, end: int, step: int, history_step: int) -> Iterator[int]:
 
 
 def _write(folder: Path, settings: Settings, start: int, ends: Iterator[int]) -> Iterator[Written]:
-    """Write one file per end; each appears under its name only when it is whole."""
+    """Write a file for each end; it gets its name only when it is complete."""
     stream = minutes(settings, start, None)
     at = start
     for end in ends:
@@ -157,7 +157,7 @@ def _write(folder: Path, settings: Settings, start: int, ends: Iterator[int]) ->
         path = folder / f"orders-{moment.strftime(_STAMP)}.jsonl"
         unfinished = folder / f".{path.name}.tmp"
         count = 0
-        # Minute by minute: a file of a busy day need not fit into memory.
+        # Minute by minute, because a file of a busy day may not fit into memory.
         try:
             with unfinished.open("w", encoding="utf-8", newline="\n") as file:
                 while at < end:
@@ -171,9 +171,9 @@ def _write(folder: Path, settings: Settings, start: int, ends: Iterator[int]) ->
 
 
 def _claim(folder: Path, settings: Settings) -> None:
-    """Note the settings in the folder, and refuse to continue it with others.
+    """Write the settings to the folder, and reject a folder with other settings.
 
-    Other settings would give other content to the same event ids, which no reader could make sense of.
+    Other settings would produce other content for the same event ids.
     """
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / SETTINGS_FILE

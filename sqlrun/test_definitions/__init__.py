@@ -1,4 +1,4 @@
-"""Unit tests of models as they are written: YAML and SQL as typed rows, steps and expected rows.
+"""Parsing of unit tests: YAML and SQL as typed rows, steps and expected rows.
 
 Entry points: `files.attach`, `declared.unit_tests`.
 """

@@ -1,4 +1,4 @@
-"""YAML values to the analysts' unit tests, checked against the contracts of what they name. Pure."""
+"""Unit tests of models parsed from YAML, validated against the contracts that they name. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEST_KEYS = (
     "name", "model", "description", "config", "tags", "as_of", "overrides", "cte", "given", "expect", "then",
 )  # fmt: skip
 GIVEN_KEYS = ("input", "format", "rows", "fixture")
-# dbt's words that mean something else here, and what to do.
+# dbt's keys that sqlrun doesn't support, with the advice to print.
 OTHERWISE = {
     "versions": "Models of sqlrun have no versions: leave it out.",
     "env_vars": "A template sees no environment, so that one project always gives the same tables: use `vars`.",
@@ -27,7 +27,7 @@ OTHERWISE = {
 
 
 def unit_tests(reader: Reader, known: Known) -> tuple[UnitTest, ...]:
-    """Read `unit_tests:` in dbt's form, and `then:`; tests that are not enabled are left out."""
+    """Return the tests under `unit_tests:`, in dbt's form with `then:`; disabled tests are left out."""
     found: list[UnitTest] = []
     if not isinstance(reader.root, Mapping):
         return ()
@@ -40,7 +40,7 @@ def unit_tests(reader: Reader, known: Known) -> tuple[UnitTest, ...]:
 
 
 def mapping(reader: Reader, node: Any, where: Place, what: str, keys: tuple[str, ...], needed: tuple[str, ...]) -> Any:
-    """Check a mapping's keys; those of dbt that mean nothing here are told why."""
+    """Return a mapping after a check of its keys; dbt's unsupported keys are reported with their reason."""
     for key in node if isinstance(node, Mapping) else ():
         if key in OTHERWISE and key not in keys:
             reader.problem("SR121", reader.place(node, key), f"`{key}` of {what}", OTHERWISE[key])
@@ -49,18 +49,18 @@ def mapping(reader: Reader, node: Any, where: Place, what: str, keys: tuple[str,
 
 
 def enabled(reader: Reader, item: Any) -> bool:
-    """Read `config: {enabled: false}`."""
+    """Return the value of `config: {enabled: ...}`, True by default."""
     return reader.flag(config(reader, item), "enabled", True)
 
 
 def config(reader: Reader, item: Any) -> Any:
-    """Return what stands under `config`."""
+    """Return the mapping under `config`."""
     node = item.get("config")
     return node if isinstance(node, Mapping) else {}
 
 
 def tags(reader: Reader, item: Any) -> tuple[str, ...]:
-    """Read the tags of a test, which may stand under `config` too."""
+    """Return the tags of a test, also those under `config`."""
     if item.get("config") is not None:
         reader.mapping(item["config"], reader.value_place(item, "config"), "`config`", ("tags", "enabled", "meta"))
     return tuple(dict.fromkeys((*reader.texts(item, "tags"), *reader.texts(config(reader, item), "tags"))))
@@ -76,7 +76,7 @@ def _unit_test(reader: Reader, item: Any, place: Place, known: Known) -> UnitTes
     values, macros = overrides(reader, item, known)
     cte, as_of = reader.text(item, "cte"), time_of(reader, item)
     noun = known.inputs.get(f"ref('{model}')", Input("model", ()))
-    # The columns of a CTE are known when the model's query is read.
+    # The columns of a CTE are known only after its model's query is parsed.
     table = Table(f"the CTE `{cte}`", {}) if cte else Table.of(f"ref('{model}')", noun.columns)
     aside = quarantine(model, noun)
     return UnitTest(
@@ -96,7 +96,7 @@ def _unit_test(reader: Reader, item: Any, place: Place, known: Known) -> UnitTes
 
 
 def quarantine(model: str, noun: Input) -> Table:
-    """Name the columns of the lines that a landing model sets aside."""
+    """Return the columns of the lines that a landing model quarantines."""
     if not noun.columns:
         return Table(f"{model}__quarantine", {})
     hidden = {landing_query.REASON: "string", landing_query.RAW: "string"}
@@ -104,7 +104,7 @@ def quarantine(model: str, noun: Input) -> Table:
 
 
 def overrides(reader: Reader, item: Any, known: Known) -> tuple[Row, Row]:
-    """Read other values for vars, and what calls of macros give."""
+    """Return the overridden vars, and the overridden results of macros."""
     node = item.get("overrides")
     if node is None:
         return {}, {}

@@ -1,4 +1,4 @@
-"""YAML values to unit tests of macros: rows given, a SELECT that calls the macro, rows expected. Pure."""
+"""Unit tests of macros parsed from YAML: given rows, a SELECT that calls the macro, expected rows. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GIVEN_KEYS = ("input", "columns", "format", "rows", "fixture")
 
 
 def macro_tests(reader: Reader, known: Known, project: Project) -> tuple[UnitTest, ...]:
-    """Read the `unit_tests:` of a file of macros/."""
+    """Return the tests under `unit_tests:` in a file of macros/."""
     if reader.root is None and not reader.broken:
         reader.problem("SR104", Place(reader.file), "the file is empty", "Write `unit_tests:`, or delete it.")
     if reader.root is None:
@@ -67,21 +67,23 @@ def _test(reader: Reader, item: Any, place: Place, known: Known, project: Projec
         tags=tags(reader, item),
     )
     if test.expect.quarantined is not None:
-        hint = "Leave it out: only a landing model sets lines aside."
-        reader.problem("SR121", reader.place(item["expect"], "quarantined"), "a macro quarantines nothing", hint)
+        hint = "Remove it: only models that land a source quarantine lines."
+        reader.problem(
+            "SR121", reader.place(item["expect"], "quarantined"), "`quarantined` in the test of a macro", hint
+        )
     if isinstance(item.get("sql"), str):
         _check(reader, item, test, known, project)
     return test
 
 
 def _check(reader: Reader, item: Any, test: UnitTest, known: Known, project: Project) -> None:
-    """Read the SELECT as a model's is read."""
+    """Validate the SELECT like a model's."""
     passage = passage_of(reader, reader.value_place(item, "sql"), item["sql"])
     if not re.search(rf"\b{re.escape(test.macro)}\s*\(", test.sql) and test.macro in known.macros:
         hint = f"Call it: select {{{{ {test.macro}('id') }}}} as id from given"
         reader.problem("SR121", passage.place, f"the query never calls {test.macro}()", hint)
     if any(not one.sql for one in test.given):
-        return  # what is wrong with its rows was told
+        return  # errors in its rows are reported already
     pseudo = Model.of_text(test.model, reader.file, passage.padded())
     try:
         rendered, _ = render.check(project, pseudo, test.vars, test.macros)
@@ -97,7 +99,7 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         one = reader.mapping(one, place, "an input of a macro's test", GIVEN_KEYS, ("input", "columns"))
         name, at = reader.text(one, "input"), reader.value_place(one, "input")
         if name in {other.input for other in found}:
-            reader.problem("SR112", at, f"the input {name} is given twice", "Put the rows together.")
+            reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
         elif name and not re.fullmatch(r"[A-Za-z_]\w*", name):
             hint = "Choose a word, and select from it; `columns: ref('x')` gives it the columns of a model."
             reader.problem("SR121", at, f"an input of a macro's test can't be called {name}", hint)
@@ -113,7 +115,7 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
 
 
 def _columns(reader: Reader, one: Any, known: Known) -> Mapping[str, str]:
-    """Read the types of an input: told one by one, or those of a model, a seed or a source."""
+    """Return the types of an input: given one by one, or those of a model, a seed or a source."""
     value = one.get("columns")
     if not isinstance(value, str):
         return types_of(reader, one, "columns")

@@ -1,4 +1,4 @@
-"""Rows of a unit test as they are written, in dbt's formats and as raw lines, checked against their columns. Pure."""
+"""Rows of a unit test in dbt's formats and as raw lines, validated against their columns. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW = "{column: value, ...}"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Rows as they are written: one of the three, or None where nothing is."""
+    """Rows in one of three forms; all are None or empty if there are no rows."""
 
     rows: tuple[Row, ...] | None = None
     sql: str = ""
@@ -32,12 +32,12 @@ class Content:
 
 
 def content(reader: Reader, node: Any, table: Table, known: Known, formats: tuple[str, ...] = FORMATS) -> Content:
-    """Read `rows` or `fixture` in the format that is named."""
+    """Return the content of `rows` or `fixture` in the given format."""
     kind = reader.choice(node, "format", formats, "dict")
     has_rows, has_fixture = node.get("rows") is not None, node.get("fixture") is not None
     if has_rows and has_fixture:
-        hint = "Keep the one that counts."
-        reader.problem("SR121", reader.place(node, "fixture"), "rows stand here and in a fixture", hint)
+        hint = "Remove one of them."
+        reader.problem("SR121", reader.place(node, "fixture"), "both `rows` and a fixture", hint)
         return Content()
     if has_fixture and kind not in ("csv", "sql"):
         hint = "A fixture is a file of rows: add `format: csv` or `format: sql`."
@@ -60,7 +60,7 @@ def content(reader: Reader, node: Any, table: Table, known: Known, formats: tupl
 
 
 def listed_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, ...] | None:
-    """Read rows under a key, in the format that stands beside it, dict or csv; None where there is no such key."""
+    """Return the rows under a key, in the dict or csv format of its mapping; None if the key is missing."""
     if node.get(key) is None:
         return None
     if reader.choice(node, "format", ("dict", "csv"), "dict") == "dict":
@@ -70,9 +70,9 @@ def listed_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row,
 
 
 def dict_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, ...]:
-    """Read a list of mappings from column to value."""
+    """Return a list of mappings from column to value."""
     if isinstance(node.get(key), str):
-        hint = "Begin each row with `- `, or say what the text is: `format: csv` or `format: sql`."
+        hint = "Begin each row with `- `, or set `format: csv` or `format: sql`."
         reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a list", hint)
         return ()
     found = []
@@ -89,13 +89,13 @@ def dict_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, .
             wrong = misfit(value, table.types.get(column, ""))
             if wrong is not None:
                 at = _inside(reader, item, column, wrong)
-                reader.problem("SR119", at, _told(wrong, column), _hint(table.name, column, table.types[column]))
+                reader.problem("SR119", at, _message(wrong, column), _hint(table.name, column, table.types[column]))
         found.append(plain(item))
     return tuple(found)
 
 
 def raw_lines(reader: Reader, node: Any, key: str) -> tuple[str, ...]:
-    """Read a source's lines, from one text or from a list of texts."""
+    """Return a source's lines, from one text or from a list of texts."""
     value = node.get(key)
     if isinstance(value, str):
         return tuple(value.removesuffix("\n").split("\n")) if value else ()
@@ -110,7 +110,7 @@ def raw_lines(reader: Reader, node: Any, key: str) -> tuple[str, ...]:
 
 
 def csv_rows(reader: Reader, passage: Passage, table: Table) -> tuple[Row, ...]:
-    """Read CSV text with a header; an empty field is NULL, a quoted empty one an empty text."""
+    """Return the rows of CSV text with a header; an empty field is NULL, a quoted empty one an empty text."""
     found: list[Row] = []
     try:
         records = seeds.records(passage.text)
@@ -126,7 +126,7 @@ def csv_rows(reader: Reader, passage: Passage, table: Table) -> tuple[Row, ...]:
 
 
 def note(reader: Reader, passage: Passage, code: str, line: int, column: int, message: str, hint: str) -> None:
-    """Note a problem at a place of a passage."""
+    """Report a problem at a place of a passage."""
     place = passage.at(line, column)
     excerpt = passage.lines[place.line - 1] if place.line <= len(passage.lines) else ""
     reader.problems.append(Problem(code, place, message, hint, excerpt))
@@ -141,8 +141,8 @@ def _header(reader: Reader, passage: Passage, header: tuple[Field, ...], table: 
             note(reader, passage, "SR112", field.line, field.column, message, hint)
             good = False
         elif name in names[:index]:
-            message = f"the column `{name}` stands twice in the header"
-            note(reader, passage, "SR119", field.line, field.column, message, "Keep one of them.")
+            message = f"duplicate column `{name}` in the header"
+            note(reader, passage, "SR119", field.line, field.column, message, "Remove one of them.")
             good = False
     return good
 
@@ -162,22 +162,22 @@ def _record(
         wrong = wrong or misfit(value, kind)
         if wrong is not None:
             hint = _hint(table.name, name, kind)
-            note(reader, passage, "SR119", field.line, field.column, _told(wrong, name), hint)
+            note(reader, passage, "SR119", field.line, field.column, _message(wrong, name), hint)
         row[name] = value
     return row
 
 
 def _field(text: str | None, kind: str) -> tuple[object, Misfit | None]:
-    """Read a CSV field: JSON where the column holds arrays, structs or maps."""
+    """Return the value of a CSV field, parsed as JSON if the column has arrays, structs or maps."""
     if text is None or not kind.startswith(NESTED):
         return text, None
     try:
         return json.loads(text, parse_float=Decimal), None
     except (ValueError, RecursionError):
-        return None, Misfit((), f"`{text[:60]}` is no JSON, which {kind.partition('<')[0]}s are written as in CSV")
+        return None, Misfit((), f"`{text[:60]}` isn't JSON, the form of a {kind.partition('<')[0]} in CSV")
 
 
-def _told(wrong: Misfit, column: str) -> str:
+def _message(wrong: Misfit, column: str) -> str:
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in wrong.path)
     return f"{wrong.message} (column `{column}{steps}`)"
 
@@ -187,7 +187,7 @@ def _hint(name: str, column: str, kind: str) -> str:
 
 
 def _inside(reader: Reader, row: Any, column: str, wrong: Misfit) -> Place:
-    """Find the value inside a column's value that is wrong."""
+    """Return the place of the wrong value inside a column's value."""
     node, place = row[column], reader.value_place(row, column)
     for step in wrong.path:
         place = reader.place(node, step) if isinstance(step, int) else reader.value_place(node, step)
@@ -205,7 +205,7 @@ def _inline(reader: Reader, node: Any, key: str, kind: str) -> Passage | None:
 
 
 def passage_of(reader: Reader, place: Place, text: str) -> Passage:
-    """Find where the letters of a YAML text stand."""
+    """Return a YAML text with the places of its letters in the file."""
     start, lines = reader.text_place(place, text), tuple(reader.lines)
     if start == place:
         line = lines[place.line - 1] if place.line <= len(lines) else ""

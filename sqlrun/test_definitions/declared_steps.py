@@ -1,4 +1,4 @@
-"""`then:` of a unit test: the ticks that follow, what changes in each and what is expected. Pure."""
+"""`then:` of a unit test: the ticks that follow, their changes and expected rows. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
 STEP_KEYS = ("as_of", "changes", "expect")
 CHANGE_KEYS = ("input", "format", "came", "left", "updated", "lines")
 THIS = (
-    "There is no `this` in sqlrun, since no model reads itself: give the inputs what stood there before, and under "
-    "`then:` what changes in the next tick."
+    "Remove it: no model reads itself. Give the inputs their earlier rows, and write under "
+    "`then:` the changes of the next tick."
 )
 
 
 def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, aside: Table) -> tuple[Step, ...]:
-    """Read `then:`; `before` is the time of the test itself, `table` what the model gives, `aside` its quarantine."""
+    """Return the steps under `then:`; `before` is the test's own time, `aside` the model's quarantine."""
     found = []
     if isinstance(item.get("then"), list) and not item["then"]:
         reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each with `- `.")
@@ -31,20 +31,20 @@ def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, as
         node = reader.mapping(node, place, "a step", STEP_KEYS)
         as_of = time_of(reader, node)
         if as_of and before and parse_time(as_of) < parse_time(before):
-            hint = "Ticks follow each other: what comes late has an early time of its own, the tick has not."
-            message = f"the step's as_of {as_of} is before {before}, that of the tick before it"
+            hint = "Use the same time or a later one. For late rows, give the rows an early time."
+            message = f"the as_of {as_of} is earlier than {before}, the as_of of the previous step"
             reader.problem("SR121", reader.value_place(node, "as_of"), message, hint)
         before = as_of or before
         made = Step(place, as_of, changes(reader, node, known), expected(reader, node, table, aside, known, step=True))
         if not as_of and not made.changes and node.get("expect") is None:
-            hint = "Give it an `as_of`, `changes` or what to `expect`."
-            reader.problem("SR121", place, "this step says nothing", hint)
+            hint = "Add `as_of`, `changes` or `expect`."
+            reader.problem("SR121", place, "this step is empty", hint)
         found.append(made)
     return tuple(found)
 
 
 def time_of(reader: Reader, item: Any) -> str:
-    """Read `as_of`: UTC text, "" where there is none or it is no time."""
+    """Return `as_of` as UTC text; "" if it is missing or not a time."""
     text = reader.text(item, "as_of")
     try:
         if text:
@@ -57,11 +57,11 @@ def time_of(reader: Reader, item: Any) -> str:
 
 
 def known_input(reader: Reader, node: Any, known: Collection[str], before: Collection[str]) -> str:
-    """Read `input`, in one way of writing it; what isn't known, or was named `before`, is a problem."""
+    """Return `input` in its canonical form; an unknown input, or one in `before`, is a problem."""
     text = reader.text(node, "input")
     name, at = input_name(text), reader.value_place(node, "input")
     if name in before:
-        reader.problem("SR112", at, f"the input {name} is given twice", "Put the rows together.")
+        reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
     elif name == "this":
         reader.problem("SR121", at, "a test can't give `this`", THIS)
     elif text and name not in known:
@@ -71,7 +71,7 @@ def known_input(reader: Reader, node: Any, known: Collection[str], before: Colle
 
 
 def changes(reader: Reader, node: Any, known: Known) -> tuple[Change, ...]:
-    """Read what comes, leaves and is updated in a step."""
+    """Return the changes of a step: rows that are added, removed and updated."""
     found: list[Change] = []
     for one, place in reader.items(node, "changes", "a step"):
         one = reader.mapping(one, place, "a change", CHANGE_KEYS, ("input",))
@@ -82,47 +82,49 @@ def changes(reader: Reader, node: Any, known: Known) -> tuple[Change, ...]:
         updated = listed_rows(reader, one, "updated", table)
         lines = raw_lines(reader, one, "lines") if one.get("lines") is not None else None
         if all(one.get(key) is None for key in CHANGE_KEYS[2:]):
-            hint = "Say what came, left or was updated, or which lines came."
-            reader.problem("SR121", place, "this change says nothing", hint)
-        _of_source(reader, one, name, noun)
-        _found_by_grain(reader, one, name, noun, updated)
+            hint = "Add `came`, `left`, `updated` or `lines`."
+            reader.problem("SR121", place, "this change is empty", hint)
+        _check_source_change(reader, one, name, noun)
+        _check_grain(reader, one, name, noun, updated)
         found.append(Change(name, place, came or (), left or (), updated or (), lines))
     return tuple(found)
 
 
-def _of_source(reader: Reader, one: Any, name: str, noun: Input) -> None:
-    """Refuse what can't happen to a source, and lines of what is none."""
+def _check_source_change(reader: Reader, one: Any, name: str, noun: Input) -> None:
+    """Report changes that are impossible for a source, and raw lines of another input."""
     if noun.kind == "source":
         for key in ("left", "updated"):
             if one.get(key) is not None:
-                hint = "A line that was sent stays sent: let another one come that corrects it."
-                reader.problem("SR121", reader.place(one, key), f"nothing leaves {name}: sources only grow", hint)
+                hint = "Add a later line that corrects the earlier one."
+                reader.problem(
+                    "SR121", reader.place(one, key), f"rows can't leave {name}: sources are append-only", hint
+                )
     elif one.get("lines") is not None:
-        hint = "Give the landing model's source the lines, or this input rows."
-        reader.problem("SR121", reader.place(one, "lines"), f"raw lines of {name}, which is no source", hint)
+        hint = "Use rows here, or give the lines to the source of the landing model."
+        reader.problem("SR121", reader.place(one, "lines"), f"`lines` for {name}, which is not a source", hint)
     if noun.kind == "source" and one.get("lines") is not None and one.get("came") is not None:
-        hint = "Write all that came as lines, or all as rows."
-        reader.problem("SR121", reader.place(one, "lines"), "rows and raw lines of one source", hint)
+        hint = "Use either rows or raw lines for all of the source's input."
+        reader.problem("SR121", reader.place(one, "lines"), "both rows and raw lines for one source", hint)
 
 
-def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
+def _check_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
     if not updated or noun.kind == "source" or not noun.columns:
         return
     at = reader.place(one, "updated")
     if not noun.grain:
-        hint = "Say which row left and which one came instead."
-        reader.problem("SR121", at, f"no row of {name} can be told from another: it has no grain", hint)
+        hint = "Use `left` for the old row and `came` for the new one."
+        reader.problem("SR121", at, f"`updated` requires a grain, but {name} has none", hint)
     for number, row in enumerate(updated):
         lacks = [column for column in noun.grain if column not in row]
         if lacks:
             node = one["updated"]
             place = reader.place(node, number) if isinstance(node, list) and number < len(node) else at
-            message = f"the updated row doesn't say its {', '.join(lacks)}"
-            reader.problem("SR121", place, message, f"A row of {name} is found by {', '.join(noun.grain)}.")
+            message = f"the updated row lacks {', '.join(f'`{one}`' for one in lacks)}"
+            reader.problem("SR121", place, message, f"Add the grain of {name}: {', '.join(noun.grain)}.")
 
 
 def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known, *, step: bool) -> Expected:
-    """Read `expect`; in a step it may also hold the change of the table."""
+    """Return `expect`; in a step it may also have the changes of the table."""
     node = item.get("expect")
     if node is None:
         return Expected()
@@ -136,21 +138,21 @@ def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known
     quarantined = dict_rows(reader, node, "quarantined", aside) if node.get("quarantined") is not None else None
     if found == Content() and came is None and quarantined is None:
         at = reader.value_place(item, "expect")
-        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, and [] where nothing comes out.")
+        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, or `rows: []` for an empty result.")
     return Expected(found.rows, found.sql, came, left, quarantined, kinds)
 
 
 def _types(reader: Reader, node: Any, table: Table) -> Mapping[str, str]:
-    """Read the types that a test says of a CTE or a macro."""
+    """Return the types that a test declares for a CTE or a macro."""
     if node.get("columns") is not None and table.types:
-        hint = "Leave `columns` out: it is for the tests of a CTE or a macro."
-        reader.problem("SR121", reader.place(node, "columns"), f"the contract of {table.name} says its types", hint)
+        hint = "Remove `columns`. Only tests of a CTE or a macro need it."
+        reader.problem("SR121", reader.place(node, "columns"), f"`columns` repeats the contract of {table.name}", hint)
         return {}
     return types_of(reader, node, "columns")
 
 
 def types_of(reader: Reader, node: Any, key: str) -> Mapping[str, str]:
-    """Read a mapping from columns to Spark SQL types."""
+    """Return a mapping from columns to Spark SQL types."""
     from sqlrun.parse.type_check import declared_type
 
     value = node.get(key)
@@ -173,7 +175,7 @@ def types_of(reader: Reader, node: Any, key: str) -> Mapping[str, str]:
 
 
 def _change(reader: Reader, node: Any, table: Table) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
-    """Read what came to the model's table and what left it; the one that isn't named is nothing."""
+    """Return the rows added to the model's table and the rows removed from it; a missing key means none."""
     change = node.get("changes")
     if change is None:
         return None, None

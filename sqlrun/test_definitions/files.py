@@ -1,4 +1,4 @@
-"""Which unit tests a project's folder holds, read once and kept. Shell: the analyst's folders."""
+"""Unit tests in a project's folder, parsed once and cached. Shell: the analyst's folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A YAML file that holds tests, of models or of macros."""
+    """A YAML file with tests, of models or of macros."""
 
     file: str
     text: str
@@ -29,7 +29,7 @@ class Written:
 
 
 def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Project:
-    """Return the project with its unit tests: those in contracts, and those of macros in files of their own."""
+    """Return the project with its unit tests: those of models from contracts, those of macros from their own files."""
     tests: dict[tuple[str, bool], list[UnitTest]] = {}
     written = [Written(file, text) for file, text in contracts.items()]
     for test in read(folder, project, (*written, *macro_files(folder))):
@@ -44,7 +44,7 @@ def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Pr
 
 
 def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
-    """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
+    """Return the tests of files in their order; two tests of one name are a problem (SR111), also in two files."""
     files = tuple(files)
     known = Known(
         inputs=dict(inputs(project)),
@@ -56,7 +56,7 @@ def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[Un
     tests: list[UnitTest] = []
     named = {key: frozenset(_WORD.findall(key)[1:]) for key in known.inputs}
     for written in files:
-        source: list[object] = [written.file, written.text, _asked(written.text, known, named)]
+        source: list[object] = [written.file, written.text, _dependencies(written.text, known, named)]
         if written.of_macros:
             source += [[[macro.name, macro.text] for macro in project.macros], project.vars]
         make = partial(_tests, folder, written, known, project)
@@ -66,7 +66,7 @@ def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[Un
 
 
 def inputs(project: Project) -> Iterator[tuple[str, Input]]:
-    """Return the names of all that a test can give rows of, as it does."""
+    """Yield each input that a test can give rows of, with its name in tests."""
     for model in project.models:
         yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
     for seed in project.seeds:
@@ -78,13 +78,13 @@ def inputs(project: Project) -> Iterator[tuple[str, Input]]:
 
 
 def _vars(project: Project) -> set[str]:
-    """Return the names of the vars that the project sets or any template asks for."""
+    """Return the names of the vars that the project sets or any template uses."""
     texts = [*(model.sql for model in project.models), *(macro.text for macro in project.macros)]
     return {*project.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
 
 
 def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fixture, ...]]:
-    """Read the fixtures, if any test has one."""
+    """Return the fixtures by file name; empty if no test uses one."""
     found: dict[str, tuple[Fixture, ...]] = {}
     words = {word for written in files if "fixture" in written.text for word in _words(written.text)}
     for file in folder.files(FIXTURES) if words else ():
@@ -99,8 +99,8 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text))
 
 
-def _asked(text: str, known: Known, named: Mapping[str, frozenset[str]]) -> list[object]:
-    """List what a file's tests can ask of others: all that it names, everything if it has escapes."""
+def _dependencies(text: str, known: Known, named: Mapping[str, frozenset[str]]) -> list[object]:
+    """Return what a file's tests can depend on: all that the file names, or everything if it has escapes."""
     words, escapes = _words(text), "\\" in text
     inputs = [[key, _facts(known.inputs[key])] for key, parts in named.items() if escapes or parts <= words]
     fixtures = [
@@ -120,7 +120,7 @@ def _facts(one: Input) -> list[object]:
 
 
 def macro_files(folder: Folder) -> Iterator[Written]:
-    """List the files of macros/ that hold tests of macros."""
+    """Yield the files in macros/ that can have tests of macros."""
     for file in folder.files("macros", ".yml"):
         text = folder.text(file)
         if text is not None:
@@ -131,7 +131,7 @@ def _tests(folder: Folder, written: Written, known: Known, project: Project) -> 
     from sqlrun.test_definitions.declared import unit_tests
     from sqlrun.test_definitions.declared_macros import macro_tests
 
-    # A contract's problems as YAML were told when it was read.
+    # Syntax errors of a contract are reported already, when it was parsed.
     reader = Reader(written.file, written.text, folder.problems if written.of_macros else [])
     reader.problems = folder.problems
     return macro_tests(reader, known, project) if written.of_macros else unit_tests(reader, known)
@@ -143,7 +143,7 @@ def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> 
         other = first.setdefault(test.name, test.place)
         if other is not test.place and test.name:
             lines = texts[test.place.file].split("\n")
-            message = f"the unit test {test.name} stands at {other} too"
+            message = f"duplicate unit test `{test.name}`, also at {other}"
             folder.problems.append(
                 Problem("SR111", test.place, message, "Rename one of them.", lines[test.place.line - 1])
             )

@@ -1,4 +1,4 @@
-"""Whether a value that somebody wrote is one of a column's type, without any engine. Pure."""
+"""Check of a written value against a column's type, without an engine. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from sqlrun.parse.type_check import declared_type
 from sqlrun.transpile.spark_types import Kind
 
 LONGEST = 60
-# Doubles that are written in words.
+# Names of special doubles.
 WORDS = {"inf", "-inf", "nan"}
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """What doesn't fit: the way to it through lists and mappings, and what is wrong with it."""
+    """A value of the wrong type: the path to it through lists and mappings, and the message."""
 
     path: tuple[str | int, ...]
     message: str
 
 
 def misfit(value: object, type_text: str) -> Misfit | None:
-    """Find what of a value is not of a Spark SQL type; NULL is of every type, and a type without rules takes all.
+    """Return the first part of a value with a wrong type, or None; NULL has every type, unknown types take any value.
 
     >>> misfit("12,5", "decimal(10,2)").message, misfit(12, "decimal(10,2)")
     ('`12,5` is not a decimal(10,2)', None)
@@ -81,7 +81,7 @@ def _fits(value: object, kind: Kind) -> bool:
 
 
 def _an(kind: Kind) -> str:
-    """Write a type behind its article."""
+    """Return a type after its article."""
     return f"{'an' if str(kind)[0] in 'aeiou' else 'a'} {kind}"
 
 

@@ -1,4 +1,4 @@
-"""What a project has that its unit tests can name. Pure."""
+"""Names of a project that its unit tests can use. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INPUT = re.compile(r"""(ref|source)\(\s*(['"])(\w+)\2\s*(?:,\s*(['"])(\w+)\4\s*)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A model, a seed or a source. `columns` are none where a contract can't be read.
+    """A model, a seed or a source; `columns` is empty if the contract is invalid.
 
-    `grain` is none where rows repeat; `rows` are a seed's own.
+    `grain` is empty if rows repeat; `rows` are a seed's own.
     """
 
     kind: Literal["model", "seed", "source"]
@@ -27,7 +27,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """Rows in a file of their own, under tests/fixtures/."""
+    """A file of rows under tests/fixtures/."""
 
     file: str
     text: str
@@ -35,10 +35,10 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The inputs by `ref('x')` or `source('a', 'b')`, the names of macros, the fixtures by their files' names.
+    """Known inputs by `ref('x')` or `source('a', 'b')`, names of macros, and fixtures by file name.
 
-    A fixture's name may stand in several folders. `functions` are those that the settings add, `vars` those that are
-    set or asked for.
+    Several folders may have a fixture of one name. `functions` come from the settings; `vars` are set or used
+    somewhere.
     """
 
     inputs: Mapping[str, Input]
@@ -54,7 +54,7 @@ class Known:
 
 
 def input_name(text: str) -> str:
-    """Write `ref("x")` and `source('a','b')` in one way; what is neither stays as it is.
+    """Return `ref("x")` and `source('a','b')` in one spelling; other text stays as it is.
 
     >>> input_name('source("a","b")'), input_name("orders")
     ("source('a', 'b')", 'orders')
@@ -66,7 +66,7 @@ def input_name(text: str) -> str:
 
 
 def inner(text: str) -> str:
-    """Turn `ref('x')` into x and `source('a', 'b')` into a__b, the names of their tables.
+    """Return the table of an input: x for `ref('x')`, a__b for `source('a', 'b')`.
 
     >>> inner("ref('x')"), inner("source('a', 'b')")
     ('x', 'a__b')

@@ -1,4 +1,4 @@
-"""Texts inside of a file that are read as rows, with their places; and the columns that the rows must fit. Pure."""
+"""Passages of a file that are parsed as rows, with their places, and the columns of these rows. Pure."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from sqlrun.project import Column
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What rows are of: its name as the test says it, and its columns' types; no columns where they aren't known."""
+    """The table that rows belong to: its name in the test, and its columns' types; empty if they aren't known."""
 
     name: str
     types: Mapping[str, str]
 
     @classmethod
     def of(cls, name: str, columns: tuple[Column, ...]) -> Table:
-        """Take the columns of a contract."""
+        """Return a table with the columns of a contract."""
         return cls(name, {column.name: column.type for column in columns})
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text in a file: where its first letter stands, and the lines to show of it."""
+    """A text in a file: the place of its first letter, and the file's lines for excerpts."""
 
     text: str
     place: Place
-    exact: bool  # its lines stand below each other in the file, all in from the same column
+    exact: bool  # its lines are consecutive lines of the file, all indented to the same column
     lines: tuple[str, ...]
 
     def at(self, line: int, column: int) -> Place:
-        """Find a place of the text, counted from 1, in the file."""
+        """Return the place in the file of a place in the text; both count from 1."""
         if not self.exact:
             return self.place
         return Place(self.place.file, self.place.line + line - 1, self.place.column + column - 1)
 
     def padded(self) -> str:
-        """Write the text so that each letter has the line and the column that it has in the file."""
+        """Return the text padded so that each letter has its line and column of the file."""
         margin = " " * (self.place.column - 1)
         return "\n" * (self.place.line - 1) + "\n".join(margin + line for line in self.text.split("\n"))

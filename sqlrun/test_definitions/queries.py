@@ -1,4 +1,4 @@
-"""The queries that a unit test runs: rendered as it wishes, cut down to a CTE, or made of a macro. Pure."""
+"""Queries that unit tests run: rendered with overrides, cut down to a CTE, or of a macro. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from sqlrun.test_definitions.names import inner
 from sqlrun.transpile.dialect import DIALECT
 from sqlrun.transpile.writer import expression
 
-# The name of the SELECT that a macro's test writes around its calls, where the project's nouns have none.
+# The config of the SELECT in a macro's test.
 PLAIN = Config()
 
 
 class Queries:
-    """A project's queries as its unit tests see them; what two tests ask for alike is made once."""
+    """A project's queries as its unit tests see them, each made once."""
 
     def __init__(self, project: Project, queries: Mapping[str, Query]) -> None:
         self._project, self._queries = project, queries
@@ -35,32 +35,32 @@ class Queries:
         self._rendering: dict[str, Callable[[Model], Rendered]] = {}
 
     def of(self, test: UnitTest) -> Mapping[str, Query]:
-        """Return the queries of the project by name, those that the test sees otherwise in place of their own.
+        """Return the project's queries by name, with those replaced that the test overrides.
 
         A macro's test has a query of the macro's name, which reads no table.
-        Raises: ProjectError where a template or a query can't be read so, or there is no such CTE.
+        Raises: ProjectError for a template or query that is invalid with the overrides, or an unknown CTE.
         """
         if test.macro:
-            made = self._kept(["macro", test.name], lambda: self._of_macro(test))
+            made = self._cached(["macro", test.name], lambda: self._of_macro(test))
             return {**self._queries, test.model: _fitting(made, test)}
         queries = self._queries
         if test.vars or test.macros:
-            queries = {**queries, **{name: self._otherwise(name, test) for name in self._between(test)}}
+            queries = {**queries, **{name: self._overridden(name, test) for name in self._between(test)}}
         if not test.cte:
             return queries
         whole = queries[test.model]
-        asked = ["cte", test.model, test.cte, _said(test), sorted(test.expect.columns.items())]
-        cut = self._kept(asked, lambda: self._cut(whole, test))
+        key = ["cte", test.model, test.cte, _overrides(test), sorted(test.expect.columns.items())]
+        cut = self._cached(key, lambda: self._cut(whole, test))
         return {**queries, test.model: _fitting(cut, test)}
 
-    def _kept(self, asked: object, make: Callable[[], Query]) -> Query:
-        key = repr(asked)
+    def _cached(self, source: object, make: Callable[[], Query]) -> Query:
+        key = repr(source)
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     def _between(self, test: UnitTest) -> Iterable[str]:
-        """Return the names of the tested model and the models between it and what is given."""
+        """Return the names of the tested model and of the models between it and the given inputs."""
         given = {inner(one.input) for one in test.given}
         left, seen = [test.model], {test.model}
         while left:
@@ -70,15 +70,15 @@ class Queries:
             left += [ref for ref in new if ref not in seen]
             seen.update(new)
 
-    def _otherwise(self, name: str, test: UnitTest) -> Query:
-        """Return a model's query with the test's vars and macros; its own, where they change nothing."""
-        return self._kept(["model", name, _said(test)], lambda: self._rendered(name, test))
+    def _overridden(self, name: str, test: UnitTest) -> Query:
+        """Return a model's query with the test's vars and macros; the original object if they change nothing."""
+        return self._cached(["model", name, _overrides(test)], lambda: self._rendered(name, test))
 
     def _rendered(self, name: str, test: UnitTest) -> Query:
-        own, said = self._queries[name], repr(_said(test))
-        if said not in self._rendering:
-            self._rendering[said] = render.overridden(self._project, test.vars, test.macros)
-        rendered = self._rendering[said](own.rendered.model)
+        own, overrides = self._queries[name], repr(_overrides(test))
+        if overrides not in self._rendering:
+            self._rendering[overrides] = render.overridden(self._project, test.vars, test.macros)
+        rendered = self._rendering[overrides](own.rendered.model)
         if (rendered.sql, rendered.config) == (own.rendered.sql, own.rendered.config):
             return own
         return parse.query(rendered, self._types(), self._project.functions)
@@ -89,7 +89,7 @@ class Queries:
         return self._schema
 
     def _cut(self, whole: Query, test: UnitTest) -> Query:
-        """Make a query of a CTE, with the CTEs that it reads before it."""
+        """Return a query of a CTE, preceded by the CTEs that it reads."""
         tree = cast(exp.Query, whole.tree)
         ctes = {cte.alias: cte for cte in tree.ctes}
         if test.cte not in ctes:
@@ -109,7 +109,7 @@ class Queries:
         return self._typed(whole.rendered, cut, test)
 
     def _of_macro(self, test: UnitTest) -> Query:
-        """Make the query of a macro's test, the rows given as CTEs before it."""
+        """Return the query of a macro's test, with the given rows as CTEs."""
         place = test.place
         pseudo = Model.of_text(test.model, place.file, test.sql)
         rendered, _ = render.check(self._project, pseudo, test.vars, test.macros)
@@ -118,15 +118,15 @@ class Queries:
         return self._typed(rendered, tree, test)
 
     def _typed(self, rendered: Rendered, tree: exp.Query, test: UnitTest) -> Query:
-        """Return a query with a contract of the types that it gives, or that the test says."""
+        """Return a query whose contract has the types that are inferred or that the test declares."""
         names = tuple(tree.named_selects)
         kinds = dict(zip(names, infer(tree, self._types()), strict=True))
         columns = []
         for name in names:
             kind = test.expect.columns.get(name) or str(kinds[name] or "")
             if not kind or "void" in kind:
-                message = f"the type of the column `{name}` can't be told"
-                hint = f"Say it: expect: {{columns: {{{name}: decimal(18,2)}}, rows: ...}}"
+                message = f"the type of the column `{name}` is unknown"
+                hint = f"Declare it: expect: {{columns: {{{name}: decimal(18,2)}}, rows: ...}}"
                 raise ProjectError([Problem("SR112", test.place, message, hint)])
             columns.append(Column(name, kind, "", test.place))
         model = replace(
@@ -151,7 +151,7 @@ class Queries:
 
 
 def given_sql(text: str) -> str:
-    """Write a SELECT of rows in DuckDB's SQL; its columns keep their names.
+    """Return a SELECT of rows in DuckDB's SQL; its columns keep their names.
 
     >>> given_sql("select timestamp '2026-01-01' as since, array(1) as a")
     "SELECT CAST('2026-01-01' AS TIMESTAMPTZ) AS since, [1] AS a"
@@ -162,7 +162,7 @@ def given_sql(text: str) -> str:
 
 
 def over_given(rendered: Rendered, test: UnitTest) -> Rendered:
-    """Put the rows given to a macro's test before its SELECT, as CTEs in a line of their own."""
+    """Prepend the given rows of a macro's test to its SELECT, as CTEs on a line of their own."""
     if not test.given:
         return rendered
     ctes = ", ".join(f"`{one.input}` as ({one.sql})" for one in test.given)
@@ -174,7 +174,7 @@ def over_given(rendered: Rendered, test: UnitTest) -> Rendered:
 
 
 def refuse_refs(rendered: Rendered, test: UnitTest) -> None:
-    """Refuse a macro's test that reads a table of the project (SR121)."""
+    """Reject a macro's test that reads a table of the project (SR121)."""
     read = [*rendered.refs, *rendered.sources]
     if read:
         hint = (
@@ -183,7 +183,7 @@ def refuse_refs(rendered: Rendered, test: UnitTest) -> None:
         raise _wrong("SR121", test.place, f"the test of {test.macro} reads {read[0]}, which is not given", hint)
 
 
-def _said(test: UnitTest) -> object:
+def _overrides(test: UnitTest) -> object:
     return [sorted(test.vars.items()), sorted(test.macros.items())] if test.vars or test.macros else []
 
 
@@ -200,9 +200,9 @@ def _read(tree: exp.Expr, before: list[str], ctes: Mapping[str, exp.CTE]) -> set
 
 
 def _fitting(query: Query, test: UnitTest) -> Query:
-    """Look at the rows expected of a query that has no contract of its own.
+    """Return a query without a contract of its own if the expected rows match its columns.
 
-    Raises: ProjectError where they name other columns, or a value is of another type.
+    Raises: ProjectError for an unknown column or a value of another type.
     """
     kinds = {column.name: column.type for column in query.rendered.model.columns}
     what = f"the CTE `{test.cte}`" if test.cte else f"the test's query of {test.macro}"

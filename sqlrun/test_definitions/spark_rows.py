@@ -12,7 +12,7 @@ from sqlrun.transpile.writer import identifier, string
 
 
 def select_of(rows: tuple[Row, ...], types: Mapping[str, str]) -> str:
-    """Write rows as a SELECT; a column that a row doesn't name is NULL.
+    """Return rows as a SELECT; a column that a row lacks is NULL.
 
     >>> select_of(({"id": 1},), {"id": "int"}), select_of((), {"id": "int"})
     ("select cast('1' as int) as `id`", 'select cast(null as int) as `id` where false')
@@ -28,7 +28,7 @@ def _items(row: Row, types: Mapping[str, str]) -> str:
 
 
 def literal(value: object, kind: Kind | None) -> str:
-    """Write a value that was found to be of a type as a literal of it.
+    """Return a literal of a type for a value that has this type.
 
     >>> from sqlrun.transpile import spark_types
     >>> literal([1], spark_types.array(spark_types.INT))

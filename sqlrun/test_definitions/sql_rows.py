@@ -1,4 +1,4 @@
-"""Rows of a unit test that are written as SQL: a SELECT of literals, read by the same gate as models. Pure."""
+"""Rows of a unit test in SQL: a SELECT of literals, validated like a model. Pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from sqlrun.test_definitions.names import Known
     from sqlrun.test_definitions.passages import Passage, Table
 
-LITERALS = "Rows of a unit test are made of literals: select 1 as id union all select 2."
-# What a model may ask for, and rows that are written down may not: they have no tick.
+LITERALS = "Use literals only: select 1 as id union all select 2."
+# Functions that models may call, but rows may not: they have no tick.
 CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate)
 
 
 def checked(reader: Reader, passage: Passage, table: Table, known: Known) -> str:
-    """Check such a SELECT, note what is wrong with it, and give it as it is written."""
+    """Validate a SELECT of rows, report its problems, and return its text unchanged."""
     rendered = pseudo(passage, passage.padded())
     try:
         tree = parse.check(rendered, {parse.REF: {}, parse.SOURCE: {}}, known.functions)
@@ -41,13 +41,13 @@ def checked(reader: Reader, passage: Passage, table: Table, known: Known) -> str
 
 
 def pseudo(passage: Passage, text: str, name: str = "rows") -> Rendered:
-    """Make a text that is no model's a rendered one, so that it is read as a model is, with the same places."""
+    """Return any text as a rendered model, to parse it like a model with the same places."""
     model = Model.of_text(name, passage.place.file, text)
     return Rendered(model, text, (), (), tuple(range(1, text.count("\n") + 2)), model.config)
 
 
 def shown(passage: Passage, problem: Problem) -> Problem:
-    """Return a problem with the line of the file that it stands in."""
+    """Return a problem with the excerpt of its line in the file."""
     if not passage.exact or problem.place.file != passage.place.file:
         place = passage.place
         return replace(problem, place=place, excerpt=passage.lines[place.line - 1])
@@ -61,7 +61,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
         return Problem(code, place, message, hint, excerpt)
 
     for clock in tree.find_all(*CLOCKS):
-        yield at("SR119", clock, "rows that are written down have no tick's time", "Write the time itself.")
+        yield at("SR119", clock, "rows of a unit test can't use the time of the tick", "Write the time as a literal.")
     for node, why, instead in unlike(tree, known.functions):
         yield at("SR310", node, why, f"{instead} {LITERALS}".strip())
     names = tree.named_selects
@@ -72,7 +72,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name, table.types)}"
             yield at("SR112", item, f"{table.name} has no column `{name}`", hint)
         elif name in names[:index]:
-            yield at("SR119", item, f"the column `{name}` stands twice", "Keep one of them.")
+            yield at("SR119", item, f"duplicate column `{name}`", "Remove one of them.")
     for part in _parts(tree):
         for name, item in zip(names, part.selects, strict=False):
             yield from (
@@ -85,7 +85,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
 
 
 def _parts(tree: exp.Query) -> Iterator[exp.Select]:
-    """List the SELECTs whose rows are put together."""
+    """Yield the SELECTs of a UNION."""
     if isinstance(tree, exp.SetOperation):
         yield from _parts(tree.left)
         yield from _parts(tree.right)
@@ -96,7 +96,7 @@ def _parts(tree: exp.Query) -> Iterator[exp.Select]:
 
 
 def _misfits(value: exp.Expr, kind: str) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find a literal that is not of its column's type, or of the type that it is cast to."""
+    """Yield a literal that doesn't have its column's type, or the type of its cast."""
     kinds = [kind]
     while isinstance(value, exp.Cast | exp.Paren):
         if isinstance(value, exp.Cast):
@@ -111,7 +111,7 @@ def _misfits(value: exp.Expr, kind: str) -> Iterator[tuple[exp.Expr, str, str]]:
 
 
 def _literal(node: exp.Expr) -> tuple[bool, object]:
-    """Read a literal's value; False where it isn't one."""
+    """Return a literal's value; False if the node isn't one."""
     match node:
         case exp.Neg(this=exp.Literal(is_string=False) as number):
             return True, f"-{number.name}"

@@ -1,4 +1,4 @@
-"""What a unit test gives and asks for, looked at in the graph: inputs that its model never reads. Pure."""
+"""Unit tests checked against the graph: inputs that their model never reads. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlrun.project import Model, Project, UnitTest
 
 
 def problems(project: Project, graph: Graph) -> tuple[Problem, ...]:
-    """Find inputs that are not upstream of what is tested (SR112), and lines set aside where nothing lands (SR121)."""
+    """Return inputs that aren't upstream of the tested model (SR112), and quarantines without landing (SR121)."""
     labels = {source.table: f"source('{source.group}', '{source.name}')" for source in project.sources}
     nodes = {f"source:{s.group}.{s.name}": labels[s.table] for s in project.sources}
     found: list[Problem] = []
@@ -47,4 +47,4 @@ def _not_landing(model: Model, test: UnitTest) -> Iterator[Problem]:
     for expect, place in [(test.expect, test.place), *((step.expect, step.place) for step in test.steps)]:
         if expect.quarantined is not None:
             hint = "Test the model that reads the source."
-            yield Problem("SR121", place, f"{model.name} lands nothing, so it sets no line aside", hint)
+            yield Problem("SR121", place, f"{model.name} doesn't land a source, so it quarantines no lines", hint)

@@ -12,7 +12,7 @@ from sqlrun.transpile.writer import string, type_name
 
 
 def literal(value: object, kind: exp.DataType | None) -> str:
-    """Write a YAML value as a DuckDB literal of a Spark SQL type.
+    """Return a YAML value as a DuckDB literal of a Spark SQL type.
 
     >>> literal("1.50", types.parse("decimal(10,2)"))
     "cast('1.50' as DECIMAL(10, 2))"
@@ -44,13 +44,13 @@ def literal(value: object, kind: exp.DataType | None) -> str:
             return f"cast({string(str(value), 'duckdb')} as {name})"
 
 
-@lru_cache(1024)  # types are few
+@lru_cache(1024)  # there are few types
 def _name(kind: exp.DataType) -> str:
     return type_name(types.text(kind), "duckdb")
 
 
 def shown(value: object) -> str:
-    """Write a value of a result as text; equal values have equal texts."""
+    """Return a value of a result as text; equal values have equal texts."""
     match value:
         case None:
             return "NULL"

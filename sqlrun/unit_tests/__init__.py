@@ -1,4 +1,4 @@
-"""Unit tests run, shown, recorded and written.
+"""Running, reporting, recording and scaffolding of unit tests.
 
-Entry point: `command.run_unit_tests`. `run/` runs them, `output/` shows what differs, `author/` writes new ones.
+Entry point: `command.run_unit_tests`. `run/` runs tests, `output/` prints differences, `author/` writes new tests.
 """

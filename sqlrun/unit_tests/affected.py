@@ -1,4 +1,4 @@
-"""Which unit tests an edit touches: those that see something else than before. Shell: a project that was read."""
+"""The unit tests that an edit affects. Shell: a loaded project."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sqlrun.project import UnitTest
 from sqlrun.test_definitions.names import inner
 from sqlrun.unit_tests.choosing import key_of
 
-# What each test sees, by its name; equal where nothing changed that could change what it says.
+# Dependencies of each test by its name. Equal values mean that its result can't have changed.
 Seen = Mapping[str, object]
 
 
 def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
-    """Collect what tests see: themselves, the queries that they run, the columns of what that reads.
+    """Return what each test depends on: itself, the queries that it runs, and the columns that these read.
 
-    A macro shows in the queries of all that call it; comments, words and places show nowhere.
+    A macro is part of the queries that call it. Comments, descriptions and places are no part of it.
     """
     project = prepared.project
     columns = {model.name: facts(model.columns) for model in project.models}
@@ -27,9 +27,9 @@ def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
     queries = {query.name: query for query in prepared.queries}
     found: dict[str, object] = {}
     for test in tests:
-        models = sorted(_run_by(test, prepared))
+        models = sorted(_models_run_by(test, prepared))
         read = sorted({name for model in models for name in _reads(queries[model])})
-        # A test that renders with macros or vars of its own sees the texts behind them.
+        # A test with its own macros or vars also depends on the text of all macros and on the project's vars.
         own = [project.macros, facts(project.vars)] if test.vars or test.macros or test.macro else []
         found[key_of(test)] = [
             facts(test),
@@ -45,13 +45,13 @@ def _reads(query: Query) -> tuple[str, ...]:
 
 
 def shape(query: Query) -> object:
-    """Return what others can see of a model: its query, config and contract, but no words."""
+    """Return what others can see of a model: its query, config and contract, without descriptions."""
     model, config = query.rendered.model, facts(query.rendered.config)
     return [query.canonical, config, model.grain, model.repeats, model.event_time, facts(model.columns)]
 
 
 def touched(before: Seen, after: Seen) -> frozenset[str]:
-    """Return the names of the tests that see something else than before, new ones among them.
+    """Return the names of the tests whose dependencies changed, new tests included.
 
     >>> sorted(touched({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1}))
     ['b', 'd']
@@ -59,8 +59,8 @@ def touched(before: Seen, after: Seen) -> frozenset[str]:
     return frozenset(name for name, value in after.items() if name not in before or before[name] != value)
 
 
-def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
-    """List the models whose queries a test runs: its own, and in a chain those between it and what is given."""
+def _models_run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
+    """Return the models whose queries a test runs: its own, and in a chain those between it and the given inputs."""
     models = {query.name: query.rendered for query in prepared.queries}
     if test.model not in models:
         return
@@ -68,7 +68,7 @@ def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
     above: dict[str, bool] = {}
 
     def leads_to_given(name: str) -> bool:
-        """Return whether a model that isn't given reads, however far above, something that is."""
+        """Return whether a model reads a given input, directly or through other models that aren't given."""
         if name not in above:
             above[name] = False
             item = models.get(name)

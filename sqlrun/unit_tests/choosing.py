@@ -1,4 +1,4 @@
-"""Which unit tests a command runs: by model, by the test's own name or tag, or those that failed. Pure."""
+"""Selection of unit tests: by model, by the test's own name or tag, or by an earlier failure. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlrun.project import Macro, Project, UnitTest
 
 METHOD = "test_name:"
 BETWEEN = "::"
-# What a run before said of tests, by key.
+# Results of tests in an earlier run, by key.
 Statuses = Mapping[str, str]
 WRONG = ("fail", "error")
 
@@ -28,18 +28,18 @@ def key(model: str, name: str) -> str:
 
 
 def key_of(test: UnitTest) -> str:
-    """Return the name of a test by what it tests; of a macro's that is the macro."""
+    """Return the name of a test with its model or macro."""
     return key(test.model or test.macro, test.name)
 
 
 def chosen(
     graph: Graph, tests: Sequence[UnitTest], include: Iterable[str], exclude: Iterable[str] = ()
 ) -> tuple[UnitTest, ...]:
-    """Choose tests by the selectors of models, by `MODEL::test`, `test_name:x` or a tag of their own.
+    """Return the tests that selectors match: models, `MODEL::test`, `test_name:x` or a test's own tag.
 
-    `*` stands for any letters. A comma intersects, spaces and several selectors unite. Without any, all are chosen.
+    `*` stands for any letters. A comma intersects; spaces and several selectors unite. Without selectors, all match.
 
-    Raises: UsageError for a selector that matches neither a test nor a node, naming what is near.
+    Raises: UsageError for a selector that matches neither a test nor a node, with the nearest names.
     """
     include = tuple(include)
     wanted = _union(graph, tests, include) if include else set(range(len(tests)))
@@ -61,10 +61,10 @@ def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
         named = [test.name if BETWEEN not in wanted else key_of(test) for test in tests]
         found = {place for place, name in enumerate(named) if fnmatchcase(name, wanted)}
         if not found:
-            near = did_you_mean(wanted, named) or " `sqlrun test` names them all."
-            raise UsageError(f"no unit test is called `{wanted}`.{near}")
+            near = did_you_mean(wanted, named) or " `sqlrun test` lists all unit tests."
+            raise UsageError(f"unknown unit test `{wanted}`.{near}")
         return found
-    # A tag may be a test's own alone, which the graph of models doesn't know.
+    # A tag may belong to tests only; the graph of models doesn't know it then.
     tag = text.removeprefix("tag:") if text.startswith("tag:") else None
     found = {place for place, test in enumerate(tests) if tag and any(fnmatchcase(t, tag) for t in test.tags)}
     try:
@@ -77,16 +77,16 @@ def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
 
 
 def failed(tests: Sequence[UnitTest], before: Statuses) -> tuple[tuple[UnitTest, ...], tuple[str, ...]]:
-    """Keep the tests that failed or were errors before, and name those of them that are no more."""
+    """Return the tests that failed or raised an error before, and the names of such tests that no longer exist."""
     wrong = {name for name, status in before.items() if status in WRONG}
     there = {key_of(test) for test in tests}
     return tuple(test for test in tests if key_of(test) in wrong), tuple(sorted(wrong - there))
 
 
 def of_models(project: Project, order: Iterable[str], names: Collection[str]) -> tuple[UnitTest, ...]:
-    """List the tests of the models named, in the graph's order, behind those of the macros that they call.
+    """Return the tests of the named models in the graph's order, after those of the macros that they call.
 
-    Where all models are named, the tests of macros that nobody calls are among them.
+    If all models are named, the tests of uncalled macros are included.
     """
     models = {model.name: model for model in project.models}
     chosen = [models[name] for name in order if name in models and name in names]
@@ -96,7 +96,7 @@ def of_models(project: Project, order: Iterable[str], names: Collection[str]) ->
 
 
 def _called(macros: tuple[Macro, ...], texts: list[str]) -> tuple[Macro, ...]:
-    """Find the macros that texts name, and those that these name."""
+    """Return the macros that texts name, directly or through other macros."""
     found: dict[str, Macro] = {}
     left = list(texts)
     while left:

@@ -1,4 +1,4 @@
-"""`sqlrun test`, and the tests that a build runs first. Shell: the project, the terminal, target/, DuckDB."""
+"""`sqlrun test`, and the tests that run before a build. Shell: the project, the terminal, target/, DuckDB."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
-    """Carry out `sqlrun test`: 0 where all that was selected passes, be it nothing."""
+    """Run `sqlrun test`; return 0 if all selected tests pass, or if there are none."""
     if options["watch"]:
         from sqlrun.unit_tests.watch import watch
 
         return watch(root, options)
     cache = Cache.of(root)
     prepared = pipeline.prepare(root, cache)
-    # Whoever reads JSON from here finds nothing else.
+    # With --json, stdout has the JSON alone.
     console = Console(quiet=options["quiet"], out=sys.stderr if options["as_json"] else None)
     tests = choosing.chosen(prepared.graph, tests_of(prepared), options["select"], options["exclude"])
     if options["failed"]:
@@ -52,7 +52,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
 def _covered(
     root: Path, prepared: Prepared, tests: Sequence[UnitTest], options: Mapping[str, Any], console: Console
 ) -> bool:
-    """Print what the tests leave out; return False where that is more than may be."""
+    """Print the coverage; return False if it is below the required minimum."""
     from sqlrun.unit_tests.output import coverage, covered
 
     chosen = options["select"] or options["exclude"] or options["failed"]
@@ -62,7 +62,7 @@ def _covered(
     console.lines(covered.lines(found))
     least, share = options["min_coverage"], covered.share(found)
     if least is not None and share < least:
-        console.print(f"Coverage is {share:.1f} %, and must be {least:g} % at least.", "error")
+        console.print(f"Coverage is {share:.1f} %, but must be at least {least:g} %.", "error")
         return False
     return True
 
@@ -70,9 +70,9 @@ def _covered(
 def before_build(
     root: Path, prepared: Prepared, names: Iterable[str], console: Console, cache: Cache | None = None
 ) -> bool:
-    """Run the unit tests of models that are to be built; tell whether all passed.
+    """Run the unit tests of the models to build; return whether all passed.
 
-    Those that passed before, of a project that `cache` knows, don't run again.
+    Tests that passed before, as recorded in `cache`, don't run again.
     """
     tests = choosing.of_models(prepared.project, prepared.graph.order, frozenset(names))
     results = passed_cache.results(prepared, tests, cache, lambda: list(results_of(prepared, tests, cache)))
@@ -82,15 +82,15 @@ def before_build(
 
 
 def _failed(root: Path, prepared: Prepared, tests: tuple[UnitTest, ...], console: Console) -> tuple[UnitTest, ...]:
-    """Keep the tests that failed before; all where nothing is known of before."""
+    """Return the tests that failed before, or all tests if no earlier results are known."""
     before = last_run.read(root)
     if before is None:
-        console.print(f"No run before is known: {last_run.FILE} is not there, or torn. Running all.", "warning")
+        console.print(f"No earlier run is known: {last_run.FILE} is missing or corrupt. Running all tests.", "warning")
         return tests
     chosen, _ = choosing.failed(tests, before)
     _, gone = choosing.failed(tests_of(prepared), before)
     if gone:
-        console.print(f"No longer there, and left out: {', '.join(gone)}", "warning")
+        console.print(f"Left out, as they no longer exist: {', '.join(gone)}", "warning")
     if not chosen:
-        console.print("No unit test failed when it last ran; nothing to run.", "good")
+        console.print("No unit test failed in its last run, so there is nothing to run.", "good")
     return chosen

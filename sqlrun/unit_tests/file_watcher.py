@@ -1,7 +1,7 @@
-"""Saves of a project's files, as they happen. Shell: the analyst's folders, the clock.
+"""Watcher for saves of a project's files. Shell: the analyst's folders, the clock.
 
-The files are asked one by one how old they are, over and over. That takes no library and works on any disk, in a
-container's too; of a few hundred files it takes less than a millisecond.
+It polls the modification time of each file. Polling needs no library and works on any file system, also in a
+container; for a few hundred files it takes less than a millisecond.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pathlib import Path
 
 ROOMS = ("models", "macros", "seeds", "expectations", "tests")
 FILES = ("pyproject.toml",)
-# Seconds between two looks; a large project is looked at a tenth of the time at most.
+# Seconds between two polls; polling a large project takes at most a tenth of the time.
 PAUSE = 0.012
 SHARE = 10
-# An editor that empties a file before it writes it is waited for.
+# Seconds to wait for an editor that empties a file before it writes it.
 PATIENCE = 0.25
-# A file that comes by a rename may have been written long before; then its save is when it was seen.
+# Maximum age of a save in seconds. A renamed file may be older; then its save counts from its detection.
 OLDEST = 2.0
 
-# A file's time of change in nanoseconds, its size, and which file it is.
+# Modification time in nanoseconds, size, and inode.
 State = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Files that were written, came or went, by their path in the project, and when (seconds since 1970)."""
+    """Written, new or deleted files by their path in the project, and the time of the save (seconds since 1970)."""
 
     files: tuple[str, ...]
     at: float
@@ -54,7 +54,7 @@ def look(root: Path) -> Mapping[str, State]:
                     else:
                         found[entry.path] = _state(entry.stat())
         except OSError:
-            continue  # it went while it was looked at; the next look tells
+            continue  # it was deleted meanwhile; the next poll reports that
     return found
 
 
@@ -63,10 +63,10 @@ def _state(found: os.stat_result) -> State:
 
 
 def saves(root: Path) -> Iterator[Saved]:
-    """Wait for saves, and give each with all that was written together with it; never ends.
+    """Wait for saves and yield each with all files written together; never ends.
 
-    The first look is taken at once. A file that is still being written is waited for: until two looks are the same and
-    nothing that changed is empty.
+    The first poll happens at the call. A file that is still being written delays a save, until two polls are equal and
+    no changed file is empty.
     """
     return _saves(root, look(root))
 
@@ -87,7 +87,7 @@ def _saves(root: Path, before: Mapping[str, State]) -> Iterator[Saved]:
 
 
 def changed(before: Mapping[str, State], now: Mapping[str, State]) -> tuple[str, ...]:
-    """Return the names of what differs between two looks.
+    """Return the names of the files that differ between two polls, sorted.
 
     >>> changed({"a": (1, 1, 1), "b": (1, 1, 1)}, {"a": (2, 1, 1), "c": (1, 1, 1)})
     ('a', 'b', 'c')

@@ -1,6 +1,6 @@
-"""Unit tests of models as items of pytest, for a project that asks for them. Shell: pytest, the project, DuckDB.
+"""Unit tests of models as items of pytest, for projects that opt in. Shell: pytest, the project, DuckDB.
 
-pytest loads this module into every run, of other projects too: until somebody asks, it imports nothing else of sqlrun.
+pytest loads this module into every run, also of other projects: without the option it imports nothing else of sqlrun.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ ROOMS = ("models", "macros")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option, and the setting of the same name."""
+    """Add the options and the setting."""
     group = parser.getgroup("sqlrun")
     group.addoption(
         "--sqlrun", action="store_true", help="Collect the unit tests of sqlrun's models (models/**/*.yml)."
     )
-    group.addoption("--sqlrun-coverage", action="store_true", help="Tell what of the models no unit test reaches.")
+    group.addoption(
+        "--sqlrun-coverage", action="store_true", help="Print the columns and branches that no unit test reaches."
+    )
     parser.addini(ASKED, "Collect the unit tests of sqlrun's models, as --sqlrun does.", type="bool", default=False)
 
 
 def is_asked(config: pytest.Config) -> bool:
-    """Return whether the run asks for the models' tests, by option or by setting."""
+    """Return whether the run collects the models' tests, by option or by setting."""
     return bool(config.getoption("--sqlrun") or config.getoption("--sqlrun-coverage") or config.getini(ASKED))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look into models/ and macros/ too, where the folders to look into come from the settings."""
+    """Add models/ and macros/ to the folders to collect, if these come from the setting `testpaths`."""
     if not is_asked(config) or config.args_source != pytest.Config.ArgsSource.TESTPATHS:
         return
     looked = [config.rootpath / arg for arg in config.args]
@@ -45,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take the YAML files of models and macros that have unit tests."""
+    """Collect the YAML files of models and macros that have unit tests."""
     if file_path.suffix != ".yml" or not is_asked(parent.config):
         return None
     root = parent.config.rootpath
@@ -56,22 +58,22 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the coverage by all of the project's tests, whichever of them ran here or in other processes."""
+    """Print the coverage of all of the project's tests, also of tests that this process didn't run."""
     if not config.getoption("--sqlrun-coverage"):
         return
     terminalreporter.section("coverage of models")
     try:
-        told = _project(config).coverage()
+        text = _project(config).coverage()
     except Wrong as error:
-        told = str(error)
-    terminalreporter.write_line(told)
+        text = str(error)
+    terminalreporter.write_line(text)
 
 
 class ModelFile(pytest.File):
     """A model's YAML: one item for each of its unit tests."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        """List the tests, marked with their own tags and their models'."""
+        """Yield the tests, marked with their own tags and those of their model."""
         root = self.config.rootpath
         ran = _project(self.config)
         name = self.path.resolve().relative_to(root.resolve()).as_posix()
@@ -83,7 +85,7 @@ class ModelFile(pytest.File):
                 yield item
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *more: Any, **how: Any) -> Any:
-        """Return what is wrong with the project, as the command does."""
+        """Return the errors of the project, as the command prints them."""
         if isinstance(excinfo.value, Wrong):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *more, **how)
@@ -97,13 +99,13 @@ class ModelTest(pytest.Item):
         self._test, self._ran = test, ran
 
     def runtest(self) -> None:
-        """Run it; what differs is the failure's text."""
+        """Run the test. Raises: Wrong with the text of a failure."""
         text = self._ran.run(self._test)
         if text:
             raise Wrong(text)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *more: Any, **how: Any) -> Any:
-        """Show the rows that differ, and no traceback."""
+        """Return the rows that differ, without a traceback."""
         if isinstance(excinfo.value, Wrong):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *more, **how)
@@ -114,11 +116,11 @@ class ModelTest(pytest.Item):
 
 
 class Wrong(Exception):
-    """What a user is told."""
+    """A failure with the text to print."""
 
 
 class Ran:
-    """A project that is prepared once in a run, and its tests."""
+    """A project, loaded once in a run, and its tests."""
 
     def __init__(self, root: Path) -> None:
         from sqlrun import pipeline
@@ -137,12 +139,12 @@ class Ran:
             self.tests = tests_of(self._prepared)
 
     def tags(self, test: UnitTest) -> tuple[str, ...]:
-        """Return the tags of the model that a test is of."""
+        """Return the tags of the test's model."""
         assert self._prepared is not None
         return tuple(self._prepared.graph.tags.get(test.model, ()))
 
     def run(self, test: UnitTest) -> str:
-        """Run one test; give what a user is told of its failure, nothing where it passes."""
+        """Run one test; return the text of its failure, empty if it passes."""
         from sqlrun.errors import SqlrunError
         from sqlrun.unit_tests.output.shown import failures
         from sqlrun.unit_tests.project_tests import known_of, results_of
@@ -155,7 +157,7 @@ class Ran:
         return "\n".join(line.text for line in failures(results, known_of(self._prepared))).strip()
 
     def coverage(self) -> str:
-        """Return what no test reaches."""
+        """Return the coverage as text, and write it to target/."""
         from sqlrun.unit_tests.output import coverage, covered
 
         assert self._prepared is not None
@@ -168,7 +170,7 @@ RAN = pytest.StashKey[Ran]()
 
 
 def _project(config: pytest.Config) -> Ran:
-    """Prepare the project once.
+    """Return the project, loaded once.
 
     Raises: Wrong.
     """
@@ -181,9 +183,9 @@ def _project(config: pytest.Config) -> Ran:
 
 
 def _mark(item: pytest.Item, tag: str) -> None:
-    """Mark a test by a tag, so that -m finds it; a mark that is declared nowhere else is declared here."""
+    """Mark a test with a tag, so that -m finds it, and register the mark if nothing else does."""
     if tag.startswith("_"):
-        return  # pytest keeps such names
+        return  # pytest reserves such names
     declared = {line.partition(":")[0].partition("(")[0].strip() for line in item.config.getini("markers")}
     if tag not in declared:
         item.config.addinivalue_line("markers", f"{tag}: a tag of sqlrun's models and unit tests")

@@ -1,4 +1,4 @@
-"""A project's unit tests: list them, run them, print their results. Shell: the terminal, target/, DuckDB."""
+"""A project's unit tests: listing, running, printing of results. Shell: the terminal, target/, DuckDB."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
-    """List all unit tests: those of macros, then those of models in the order of the graph."""
+    """Return all unit tests: those of macros, then those of models in the order of the graph."""
     return choosing.of_models(prepared.project, prepared.graph.order, [model.name for model in prepared.project.models])
 
 
@@ -33,19 +33,19 @@ def by_name(prepared: Prepared) -> dict[str, Query]:
 
 
 def known_of(prepared: Prepared) -> Callable[[str], Facts]:
-    """Return what tells of a model that failed."""
+    """Return a function from a model's name to the facts that explain a failure."""
     return column_origin.tested(prepared.project, prepared.graph, prepared.queries)
 
 
 def passed(results: Iterable[TestResult]) -> bool:
-    """Return whether all passed; a test that is an error didn't."""
+    """Return whether all tests passed; an error is no pass."""
     return all(result.status == "pass" for result in results)
 
 
 def results_of(
     prepared: Prepared, tests: Iterable[UnitTest], cache: Cache | None = None, engine: str = "duckdb"
 ) -> Generator[TestResult, None, None]:
-    """Run tests, one by one as they are asked for; many of them in two processes, unless a JVM computes."""
+    """Run tests lazily and yield their results; many tests share two processes, unless Spark runs them."""
     from sqlrun.test_definitions.queries import Queries
     from sqlrun.unit_tests.run.parallel import shared
 
@@ -64,7 +64,7 @@ def run_queries(
     cache: Cache | None = None,
     engine: str = "duckdb",
 ) -> Generator[TestResult, None, None]:
-    """Run tests, each with the query that it looks at; `own` has made those queries, where it did."""
+    """Run tests, each with the query that it tests; `own` has the tests' queries if they are known already."""
     from sqlrun.unit_tests.run.run import run
 
     models = prepared.workspace.models
@@ -79,9 +79,9 @@ def run_tests(
     options: Mapping[str, Any],
     cache: Cache | None = None,
 ) -> list[TestResult]:
-    """Run tests, print what they say and note it for `--failed`; give the results of those that ran.
+    """Run tests, print their results and save them for `--failed`; return the results of the tests that ran.
 
-    What `cache` learns is saved.
+    `cache` is saved with its new entries.
     """
     results: list[TestResult] = []
     try:
@@ -92,7 +92,7 @@ def run_tests(
                 if options["fail_fast"] and result.status != "pass":
                     break
     finally:
-        # What ran before Ctrl-C is known too.
+        # Tests that finished before Ctrl-C are saved too.
         note(root, prepared, tests, results, console)
         if cache is not None:
             cache.save()
@@ -105,9 +105,9 @@ def run_tests(
 def note(
     root: Path, prepared: Prepared, tests: Sequence[UnitTest], results: Sequence[TestResult], console: Console
 ) -> None:
-    """Note the results for `--failed`; print an error where that can't be written."""
-    said = {choosing.key_of(test): result.status for test, result in zip(tests, results, strict=False)}
+    """Save the results for `--failed`; print an error if that fails."""
+    statuses = {choosing.key_of(test): result.status for test, result in zip(tests, results, strict=False)}
     try:
-        last_run.write(root, map(choosing.key_of, tests_of(prepared)), said)
+        last_run.write(root, map(choosing.key_of, tests_of(prepared)), statuses)
     except OSError as error:
-        console.print(f"{last_run.FILE} can't be written, so --failed won't know of this run: {error}", "error")
+        console.print(f"{last_run.FILE} can't be written, so --failed ignores this run: {error}", "error")

@@ -1,4 +1,4 @@
-"""`sqlrun test --watch`: what an edit touches runs after each save. Shell: the project, the terminal, the clock."""
+"""`sqlrun test --watch`: run the affected tests after each save. Shell: the project, the terminal, the clock."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from sqlrun.unit_tests.file_watcher import Saved, saves
 from sqlrun.unit_tests.output import shown
 from sqlrun.unit_tests.project_tests import run_tests, tests_of
 
-# What belongs to a run that ends.
+# Options for a run that ends.
 ALONE = ("failed", "junit", "as_json", "coverage", "min_coverage")
 INTERRUPTED = 130
 
 
 def watch(root: Path, options: Mapping[str, Any]) -> int:
-    """Run the tests that were selected, then, until Ctrl-C, those that each save touches."""
+    """Run the selected tests, then, until Ctrl-C, the tests that each save affects."""
     if any(options[name] not in (None, False) for name in ALONE):
-        told = "it runs what is edited, for people"
-        raise UsageError(f"--watch goes without --failed, --junit, --json and --coverage: {told}.")
+        raise UsageError("--watch can't be combined with --failed, --junit, --json or --coverage.")
     watched = _Watched(root.resolve(), options)
-    # A shell has what it starts behind its back ignore SIGINT; `kill -INT` ends it all the same.
+    # A shell starts background processes with SIGINT ignored; `kill -INT` should still end the watch.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        # Looks begin before the first run, so that a save while it runs is not lost.
+        # Polling begins before the first run, so that a save during it is not lost.
         following = saves(watched.root)
         watched.begin()
         for saved in following:
@@ -49,7 +48,7 @@ def watch(root: Path, options: Mapping[str, Any]) -> int:
 
 
 class _Watched:
-    """A project that is prepared anew after each save, and what its tests saw when it was last right."""
+    """A project that is loaded again after each save, and its tests' dependencies when it was last valid."""
 
     def __init__(self, root: Path, options: Mapping[str, Any]) -> None:
         self.root, self._options = root, options
@@ -58,16 +57,16 @@ class _Watched:
         self._seen: Seen = {}
 
     def begin(self) -> None:
-        """Run all that was selected."""
-        self._tell(lambda: self._run(None))
-        self.console.print(f"Watching {self.root.name}; Ctrl-C ends it.", "dim")
+        """Run all selected tests."""
+        self._print_errors(lambda: self._run(None))
+        self.console.print(f"Watching {self.root.name}; Ctrl-C stops.", "dim")
 
     def saved(self, saved: Saved) -> None:
-        """Run what a save touches."""
-        self._tell(lambda: self._run(saved))
+        """Run the tests that a save affects."""
+        self._print_errors(lambda: self._run(saved))
 
-    def _tell(self, work: Callable[[], None]) -> None:
-        """Do something that may find the project wrong, which the next save may mend."""
+    def _print_errors(self, work: Callable[[], None]) -> None:
+        """Run work and print its errors: the project may be invalid until the next save."""
         try:
             work()
         except SqlrunError as error:
@@ -87,12 +86,12 @@ class _Watched:
         if saved is None and not tests:
             self.console.print(shown.NOTHING, "warning")
         elif not tests:
-            self.console.print(f"{_files(saved)} saved: no test sees a difference{_after(saved)}.", "dim")
+            self.console.print(f"{_files(saved)} saved: no test is affected{_after(saved)}.", "dim")
         else:
             self._results(prepared, tests, saved)
 
     def _prepared(self) -> Prepared:
-        """Prepare the project; what an earlier look found out lies in memory."""
+        """Return the loaded project; unchanged parts come from memory."""
         self._cache = self._cache.again()
         return pipeline.prepare(self.root, self._cache)
 

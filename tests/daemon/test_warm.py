@@ -1,4 +1,4 @@
-"""A command that a warm server runs is the command that was given; where anything is in doubt it runs without."""
+"""A command behaves the same in the daemon; in any doubt it runs without it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALONE = 99
 
 @dataclass
 class Place:
-    """A project's folder, a folder for sockets, and servers and clients in them."""
+    """A project's folder, a folder for sockets, and daemons and clients in them."""
 
     root: Path
     runtime: Path
@@ -88,7 +88,7 @@ class Place:
 
 @pytest.fixture(autouse=True)
 def as_a_shell_gives_them() -> Iterator[None]:
-    """Whoever runs the tests in the background may have had these ignored, and processes inherit that."""
+    """Reset signals that a test run in the background may have inherited as ignored."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -99,13 +99,13 @@ def as_a_shell_gives_them() -> Iterator[None]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """A place without a server, for tests that harm one."""
+    """Yield a place without a daemon, for tests that damage one."""
     yield from placed(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A place with a server that goes on."""
+    """Yield a place with a daemon that keeps running."""
     for made in placed(tmp_path_factory.mktemp("served")):
         made.serve(CANARY_OF_THE_SERVER="1")
         yield made
@@ -136,7 +136,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_command_has_all_of_its_giver(served: Place) -> None:
+def test_a_command_has_its_clients_attributes(served: Place) -> None:
     server = served.servers[0]
     told = served.told("a word", "ünï", given="from stdin", CANARY="a secret")
 
@@ -172,13 +172,13 @@ def test_no_secret_is_written_anywhere(served: Place) -> None:
 
 
 @pytest.mark.slow
-def test_exit_codes_are_the_commands(served: Place) -> None:
+def test_exit_codes_are_passed_on(served: Place) -> None:
     for code in (0, 1, 75):
         assert served.run("exit", str(code)) == (code, "", "")
 
 
 @pytest.mark.slow
-def test_a_failure_of_its_own_ends_as_in_any_process(served: Place) -> None:
+def test_an_unexpected_failure_ends_as_in_any_process(served: Place) -> None:
     code, _, err = served.run("raise")
 
     assert code == 1
@@ -188,7 +188,7 @@ def test_a_failure_of_its_own_ends_as_in_any_process(served: Place) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.slow
 def test_signals_reach_the_command(served: Place, number: int) -> None:
-    """Each of the three ends a command with 130, as it does without a server."""
+    """Each of the three ends a command with 130, as without a daemon."""
     with served.begin("wait") as client:
         assert client.stdout is not None
         command = int(client.stdout.readline())
@@ -202,8 +202,8 @@ def test_signals_reach_the_command(served: Place, number: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("where", ["sleep", "linger"])
 @pytest.mark.slow
-def test_a_signal_outside_of_a_command_is_told_in_a_line(served: Place, where: str, number: int) -> None:
-    """While click reads arguments, and while exit functions run: as without a server."""
+def test_a_signal_outside_of_a_command_prints_one_line(served: Place, where: str, number: int) -> None:
+    """While click parses arguments, and while exit functions run: as without a daemon."""
     with served.begin(where) as client:
         assert client.stdout is not None and client.stderr is not None
         client.stdout.readline()
@@ -215,7 +215,7 @@ def test_a_signal_outside_of_a_command_is_told_in_a_line(served: Place, where: s
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.slow
-def test_a_signal_that_comes_before_a_fork_has_handlers_waits_for_them(place: Place, number: int) -> None:
+def test_an_early_signal_waits_for_the_forks_handlers(place: Place, number: int) -> None:
     server = place.serve(SLOW_FORKS="0.5")
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
     with place.begin("wait") as client:
@@ -230,7 +230,7 @@ def test_a_signal_that_comes_before_a_fork_has_handlers_waits_for_them(place: Pl
 
 
 @pytest.mark.slow
-def test_what_the_giver_ignores_the_command_ignores(served: Place) -> None:
+def test_the_command_ignores_its_clients_ignored_signals(served: Place) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         assert served.told()["ignores"]
@@ -241,7 +241,7 @@ def test_what_the_giver_ignores_the_command_ignores(served: Place) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_client_stops_its_command(served: Place) -> None:
-    """As with Ctrl-Z, and `fg` after it."""
+    """As with Ctrl-Z, followed by `fg`."""
     with served.begin("wait") as client:
         assert client.stdout is not None
         command = int(client.stdout.readline())
@@ -258,7 +258,7 @@ def test_a_stopped_client_stops_its_command(served: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_command_dies_with_its_giver(served: Place) -> None:
+def test_a_command_dies_with_its_client(served: Place) -> None:
     server = served.servers[0]
     with served.begin("wait") as client:
         assert client.stdout is not None
@@ -271,7 +271,7 @@ def test_a_command_dies_with_its_giver(served: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> None:
+def test_a_command_dies_with_the_daemon_and_its_client_reports_it(place: Place) -> None:
     server = place.serve()
     with place.begin("wait") as client:
         assert client.stdout is not None and client.stderr is not None
@@ -279,13 +279,17 @@ def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> N
         server.kill()
 
         assert client.wait(10) == 1
-        assert "the server ended while it ran this command" in client.stderr.read()
+        assert "the daemon ended while it ran this command" in client.stderr.read()
     assert not is_alive(command)
-    assert place.run("exit", "0") == (ALONE, "", "sqlrun: without the server: it is gone; `sqlrun up` starts another\n")
+    assert place.run("exit", "0") == (
+        ALONE,
+        "",
+        "sqlrun: without the daemon: it is gone; `sqlrun up` restarts it\n",
+    )
 
 
 @pytest.mark.slow
-def test_commands_run_beside_each_other(served: Place) -> None:
+def test_commands_run_in_parallel(served: Place) -> None:
     with served.begin("wait") as first:
         assert first.stdout is not None
         first.stdout.readline()
@@ -298,11 +302,11 @@ def test_commands_run_beside_each_other(served: Place) -> None:
     [({"TZ": "Asia/Tokyo"}, "locale, time zone or libraries' variables"), ({"PYTHONWARNINGS": "error"}, "Python")],
 )
 @pytest.mark.slow
-def test_a_server_that_was_born_otherwise_is_left_alone(served: Place, more: dict[str, str], differs: str) -> None:
+def test_an_incompatible_daemon_is_not_used(served: Place, more: dict[str, str], differs: str) -> None:
     code, out, err = served.run("tell", **more)
 
     assert (code, out) == (ALONE, "")
-    assert err.startswith("sqlrun: without the server: it was started with other ")
+    assert err.startswith("sqlrun: without the daemon: it was started with other ")
     assert differs in err
     assert err.count("\n") == 1
 
@@ -331,7 +335,7 @@ def test_changed_code_is_another_identity(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 @pytest.mark.slow
-def test_what_others_could_have_made_is_not_used(place: Place, what: str, mode: int, why: str) -> None:
+def test_files_open_to_other_users_are_not_used(place: Place, what: str, mode: int, why: str) -> None:
     place.serve()
     if what == "file":
         path = place.socket
@@ -345,24 +349,24 @@ def test_what_others_could_have_made_is_not_used(place: Place, what: str, mode: 
     assert why in err
 
 
-def test_sockets_lie_in_a_folder_of_the_users_own(served: Place) -> None:
+def test_sockets_are_in_a_private_folder(served: Place) -> None:
     assert stat.S_IMODE(served.sockets.stat().st_mode) == 0o700
     assert stat.S_IMODE(served.socket.stat().st_mode) == 0o600
 
 
-def test_no_server_begins_in_a_folder_that_is_open_to_others(place: Place) -> None:
+def test_no_daemon_starts_in_a_folder_open_to_others(place: Place) -> None:
     place.sockets.mkdir(mode=0o755)
     with pytest.raises(json.JSONDecodeError):
         place.serve()
 
 
-def test_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_user_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         protocol.require_same_user(ours)
         protocol.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(protocol.WireError, match="another user is at the other end"):
+        with pytest.raises(protocol.WireError, match="the peer is another user"):
             protocol.require_same_user(ours)
         with pytest.raises(protocol.WireError, match="belongs to another user"):
             protocol.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
@@ -378,7 +382,7 @@ def _private(folder: Path) -> Path:
     "says", [b"", struct.pack(">I", 1 << 31), struct.pack(">I", 3) + b"{]}", struct.pack(">I", 2) + b"{}"]
 )
 @pytest.mark.slow
-def test_a_server_that_talks_nonsense_or_not_at_all_costs_a_moment(place: Place, says: bytes) -> None:
+def test_a_broken_daemon_delays_a_command_only_briefly(place: Place, says: bytes) -> None:
     place.sockets.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
         before = os.umask(0o177)
@@ -392,7 +396,7 @@ def test_a_server_that_talks_nonsense_or_not_at_all_costs_a_moment(place: Place,
             _, err = client.communicate(timeout=10)
 
     assert client.returncode == ALONE
-    assert err.startswith("sqlrun: without the server: it ")
+    assert err.startswith("sqlrun: without the daemon: it ")
 
 
 def _address(place: Place) -> str:
@@ -404,7 +408,7 @@ def _address(place: Place) -> str:
     "says", [b"", b"\0", struct.pack(">I", 1 << 31), struct.pack(">I", 2) + b"[]", struct.pack(">I", 2) + b"{}"]
 )
 @pytest.mark.slow
-def test_a_client_that_talks_nonsense_or_not_at_all_holds_up_nobody(place: Place, says: bytes) -> None:
+def test_a_broken_client_delays_no_other(place: Place, says: bytes) -> None:
     place.serve(PATIENCE="0.2")
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place.socket))
@@ -414,7 +418,7 @@ def test_a_client_that_talks_nonsense_or_not_at_all_holds_up_nobody(place: Place
 
 
 @pytest.mark.slow
-def test_a_server_ends_when_nobody_needs_it(place: Place) -> None:
+def test_an_idle_daemon_ends(place: Place) -> None:
     server = place.serve(idle=0.3)
 
     assert server.wait(10) == 0
@@ -423,7 +427,7 @@ def test_a_server_ends_when_nobody_needs_it(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_told_to_end_lets_its_commands_finish(place: Place) -> None:
+def test_a_stopped_daemon_lets_its_commands_finish(place: Place) -> None:
     server = place.serve()
     with place.begin("wait") as client:
         assert client.stdout is not None
@@ -440,17 +444,17 @@ def test_a_server_that_is_told_to_end_lets_its_commands_finish(place: Place) -> 
 
 
 @pytest.mark.slow
-def test_a_server_whose_socket_is_gone_ends(place: Place) -> None:
+def test_a_daemon_without_its_socket_ends(place: Place) -> None:
     server = place.serve(idle=1000)
     place.socket.unlink()
     with place.begin("wait"):
-        os.kill(server.pid, signal.SIGCHLD)  # it looks around when something happens
+        os.kill(server.pid, signal.SIGCHLD)  # any event makes it look for its socket
 
         assert server.wait(10) == 0
 
 
 @pytest.mark.slow
-def test_a_terminal_is_the_clients(served: Place) -> None:
+def test_a_command_has_its_clients_terminal(served: Place) -> None:
     ours, theirs = pty.openpty()
     import fcntl
     import termios
@@ -464,7 +468,7 @@ def test_a_terminal_is_the_clients(served: Place) -> None:
 
 
 @pytest.mark.slow
-def test_the_client_is_light(served: Place) -> None:
+def test_the_client_imports_little(served: Place) -> None:
     command = [sys.executable, "-m", "tests.support.warm_fake", "light", "exit", "0"]
     shown = subprocess.run(
         command, cwd=served.root, env=served.environment(), capture_output=True, text=True, check=True, timeout=30
@@ -473,7 +477,7 @@ def test_the_client_is_light(served: Place) -> None:
     assert set(json.loads(shown.stdout.replace("'", '"'))) <= {"pathlib"}  # the fake's own
 
 
-def test_every_command_is_served_or_is_not() -> None:
+def test_every_command_is_listed_as_served_or_not() -> None:
     alone = {"clean", "debug", "down", "error", "new", "serve", "simulate", "up"}
 
     assert alone | entry.SERVED == set(main.commands)
@@ -487,6 +491,6 @@ def test_every_command_is_served_or_is_not() -> None:
      ("--no-cache --no-server build", None), ("serve", None), ("", None), ("--version", None), ("--project-dir", None),
      ("bild", None)],
 )  # fmt: skip
-def test_which_project_is_meant(line: str, root: str | None) -> None:
+def test_the_project_is_found_on_the_command_line(line: str, root: str | None) -> None:
     assert entry.project_of(line.split()) == root
     assert entry.project_of(line.split(), "1") is None

@@ -1,4 +1,4 @@
-"""Builds that a real warm server runs, beside the same ones without it."""
+"""Builds in a real daemon, compared with the same builds without it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not protocol.is_supported(), 
 
 
 class Shell:
-    """A project's folder and what is typed there; without a locale, as in a container."""
+    """A project's folder, and commands typed there; without a locale, as in a container."""
 
     def __init__(self, root: Path, runtime: Path) -> None:
         self.root, self.runtime = root, runtime
@@ -60,11 +60,11 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     code, said = made.run("up")
     assert code == 0, said
     yield made
-    assert made.run("down") == (0, "The server has ended.\n")
+    assert made.run("down") == (0, "The daemon has ended.\n")
 
 
 def plain(text: str) -> str:
-    """Leave out what two runs never share: times, seconds, and which of two threads was faster."""
+    """Return output without the differences between any two runs: times, seconds, and the order of two threads."""
     return "\n".join(sorted(re.sub(r"\d\d:\d\d(:\d\d)?|\d+\.\d+ ?s(econds)?|\.+", "-", text).splitlines()))
 
 
@@ -92,7 +92,7 @@ def test_output_and_exit_codes_are_the_same(shell: Shell, tmp_path: Path) -> Non
     assert shell.served == before + len(lines)
 
 
-def test_the_warehouse_is_held_as_ever(shell: Shell) -> None:
+def test_the_warehouse_is_locked_as_without_the_daemon(shell: Shell) -> None:
     with hold(str(shell.root / "warehouse"), now()):
         code, said = shell.run("build")
 
@@ -100,7 +100,7 @@ def test_the_warehouse_is_held_as_ever(shell: Shell) -> None:
     assert f"pid {os.getpid()}" in said
 
 
-def test_a_profiles_variables_are_the_clients(shell: Shell) -> None:
+def test_a_profile_reads_its_clients_variables(shell: Shell) -> None:
     (shell.root / "profiles" / "named.yml").write_text("engine: duckdb\nwarehouse: ${WHERE}\n")
 
     assert shell.run("build", "--profile", "named", WHERE="warehouse-a")[0] == 0
@@ -109,7 +109,7 @@ def test_a_profiles_variables_are_the_clients(shell: Shell) -> None:
     assert (code, "WHERE" in said) == (2, True)
 
 
-def test_an_edit_is_seen(shell: Shell) -> None:
+def test_an_edit_takes_effect(shell: Shell) -> None:
     file = shell.root / "models" / "by_shop.sql"
     text = file.read_text()
     try:
@@ -122,8 +122,8 @@ def test_an_edit_is_seen(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("after", [0.0, 0.1, 0.2, 0.3, 0.5])
-def test_a_client_that_is_killed_leaves_what_any_crash_leaves(shell: Shell, after: float) -> None:
-    """The build dies with it, the lock is free, and the next one goes on."""
+def test_a_killed_client_is_like_any_crash(shell: Shell, after: float) -> None:
+    """The build dies with it, the lock is free, and the next build continues."""
     put(shell.root, f"killed-{after}", 50)
     with shell.begin("build", "--skip-tests") as client:
         time.sleep(0.1 + after)
@@ -144,8 +144,8 @@ def test_up_again_changes_nothing(shell: Shell) -> None:
 
 
 @pytest.mark.long
-def test_a_server_that_is_killed_takes_its_build_along(shell: Shell) -> None:
-    """Then commands run alone, and `up` starts another one."""
+def test_a_build_dies_with_a_killed_daemon(shell: Shell) -> None:
+    """Then commands run alone, and `up` starts another daemon."""
     found = re.search(r"pid (\d+)", shell.run("up", "--status")[1])
     assert found
     put(shell.root, "last", 50)
@@ -157,7 +157,7 @@ def test_a_server_that_is_killed_takes_its_build_along(shell: Shell) -> None:
     code, said = shell.run("build", "--skip-tests")
 
     assert code == 0
-    assert said.startswith("sqlrun: without the server: it is gone")
+    assert said.startswith("sqlrun: without the daemon: it is gone")
     assert shell.run("verify", alone=True)[0] == 0
     assert shell.run("up")[0] == 0
     assert tick_of(Ledger(str(shell.root / "warehouse"), "small")).tick > 0

@@ -1,4 +1,4 @@
-"""Alerts: who is told, once, when ticks break and heal; nothing that a receiver does holds a tick up."""
+"""Alerts: one when ticks break and one when they heal; no receiver can delay a tick."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ STEP = TickResult(7, AT, False, 1.0, (node("weekly", "error"),))
 
 @contextmanager
 def receiver(*answers: int | str, wait: float = 0.0) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A webhook that gives one answer after the other, the last for ever; and what it was sent."""
+    """Yield a webhook that sends one answer after the other, the last one forever, and the requests it got."""
     got: list[dict[str, Any]] = []
     given = iter(answers)
     last: list[int | str] = [200]
@@ -94,7 +94,7 @@ def send(folder: Path, to: Alerts, *results: TickResult, about: About = ABOUT) -
     return told
 
 
-def test_once_when_it_breaks_and_once_when_it_heals(tmp_path):
+def test_alerts_are_sent_once_when_ticks_break_and_once_when_they_heal(tmp_path):
     with receiver(200) as (address, got):
         to = Alerts(address)
         assert send(tmp_path, to, GOOD, BAD, BAD, STEP, GOOD, GOOD) == []
@@ -115,14 +115,14 @@ def test_once_when_it_breaks_and_once_when_it_heals(tmp_path):
     assert (healed["broken_since"], healed["readers_see_tick"]) == ({"tick": 5, "as_of": AT.isoformat()}, 6)
 
 
-def test_no_value_of_a_row_leaves(tmp_path):
+def test_alerts_have_no_values_of_rows(tmp_path):
     with receiver(200) as (address, got):
         send(tmp_path, Alerts(address), replace(BAD, nodes=(*BAD.nodes, node("daily", "error"))))
 
     assert "secret@" not in json.dumps(got) and "findings" in got[0]
 
 
-def test_a_tick_that_ended_early_breaks_too(tmp_path):
+def test_a_tick_that_ended_early_breaks_the_project(tmp_path):
     early = TickResult(0, AT, False, 0.1, ())
     with receiver(200) as (address, got):
         about = replace(ABOUT, problem="No space left on /disk/of/secret@mail.example")
@@ -132,7 +132,7 @@ def test_a_tick_that_ended_early_breaks_too(tmp_path):
     assert got[0]["tick"] is None and "secret" not in json.dumps(got)
 
 
-def test_a_tick_that_left_out_what_is_broken_heals_nothing():
+def test_a_tick_without_the_broken_models_heals_nothing():
     told = alerts.broken(BAD)
     elsewhere = replace(GOOD, nodes=(node("weekly"),))
 
@@ -143,7 +143,7 @@ def test_a_tick_that_left_out_what_is_broken_heals_nothing():
     assert alerts.change(GOOD, None, TABLES) is None
 
 
-def test_environments_are_told_apart(tmp_path):
+def test_environments_have_separate_alerts(tmp_path):
     with receiver(200) as (address, got):
         for env in ("", "dev", "", "dev"):
             send(tmp_path, Alerts(address), BAD, about=replace(ABOUT, env=env))
@@ -151,7 +151,7 @@ def test_environments_are_told_apart(tmp_path):
     assert [body["environment"] for body in got] == ["", "dev"]
 
 
-def test_a_server_that_errs_is_asked_again(tmp_path):
+def test_a_failing_server_is_tried_again(tmp_path):
     with receiver(500, 429, 200) as (address, got):
         assert send(tmp_path, Alerts(address), BAD, BAD) == []
 
@@ -166,7 +166,7 @@ def test_a_server_that_errs_is_asked_again(tmp_path):
         (("/elsewhere",), "it answered 301, a redirect, which is not followed", 1),
     ],
 )
-def test_what_is_not_delivered_is_told_and_sent_after_the_next_tick(tmp_path, answers, why, tries):
+def test_an_undelivered_alert_is_reported_and_sent_after_the_next_tick(tmp_path, answers, why, tries):
     with receiver(*answers) as (address, got):
         (line,) = send(tmp_path, Alerts(address), BAD)
         assert len(got) == tries
@@ -178,7 +178,7 @@ def test_what_is_not_delivered_is_told_and_sent_after_the_next_tick(tmp_path, an
     assert [body["state"] for body in got] == ["broken"]
 
 
-def test_nobody_listens(tmp_path):
+def test_an_unreachable_webhook_is_reported(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         (line,) = send(tmp_path, Alerts(f"http://127.0.0.1:{taken.getsockname()[1]}/{SECRET}"), BAD)
@@ -188,7 +188,7 @@ def test_nobody_listens(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("letters", [b"", b"H"], ids=["silent", "letter by letter"])
-def test_one_that_hangs_is_left(tmp_path, letters):
+def test_a_hanging_webhook_is_abandoned(tmp_path, letters):
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(5)
@@ -214,7 +214,7 @@ def test_one_that_hangs_is_left(tmp_path, letters):
 
 
 @pytest.mark.slow
-def test_a_command_gets_it_as_its_input(tmp_path):
+def test_a_command_gets_the_alert_as_input(tmp_path):
     copy = "import pathlib, sys; pathlib.Path('got.json').open('a').write(sys.stdin.read() + chr(10))"
     to = Alerts(command=(sys.executable, "-c", copy))
     assert send(tmp_path, to, BAD, BAD, GOOD) == []
@@ -233,14 +233,14 @@ def test_a_command_gets_it_as_its_input(tmp_path):
     ],
     ids=["fails", "missing", "hangs"],
 )
-def test_a_command_that_fails_is_told(tmp_path, words, why):
+def test_a_failing_command_is_reported(tmp_path, words, why):
     started = time.monotonic()
     (line,) = send(tmp_path, Alerts(command=words, timeout=1 if "within" in why else 20), BAD)
 
     assert why in line and SECRET not in line and time.monotonic() - started < 30
 
 
-def test_one_of_two_is_told_again(tmp_path):
+def test_only_the_failed_receiver_is_tried_again(tmp_path):
     broken_command = ("no-such-program",)
     with receiver(200) as (address, got):
         send(tmp_path, Alerts(address, broken_command), BAD)
@@ -251,7 +251,7 @@ def test_one_of_two_is_told_again(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"broken": 3}', '{"broken": {"webhook": null}}'])
-def test_a_damaged_file_tells_twice_rather_than_never(tmp_path, text):
+def test_a_corrupt_record_repeats_alerts(tmp_path, text):
     file = Path(alert_sender.path_of(str(tmp_path)))
     file.parent.mkdir()
     file.write_text(text)
@@ -260,14 +260,14 @@ def test_a_damaged_file_tells_twice_rather_than_never(tmp_path, text):
     assert len(got) == 1
 
 
-def test_a_file_that_cant_be_kept_is_told(tmp_path):
+def test_an_unwritable_record_is_reported(tmp_path):
     (tmp_path / "_sqlrun").write_text("in the way")
     with receiver(200) as (address, _):
         (line,) = send(tmp_path, Alerts(address), BAD)
     assert line.startswith("Who was told of this tick can't be kept")
 
 
-def test_many_findings_are_few_and_counted(tmp_path):
+def test_many_findings_are_truncated_and_counted(tmp_path):
     with receiver(200) as (address, got):
         send(tmp_path, Alerts(address), replace(BAD, checks=(check("fail"),) * 500))
     assert len(got[0]["findings"]) == alerts.MOST and got[0]["findings_left_out"] == 450
@@ -279,7 +279,7 @@ def load(folder: Path, text: str) -> Alerts:
     return profile.load(folder, "own").alerts
 
 
-def test_the_profile_names_them(tmp_path, monkeypatch):
+def test_the_profile_names_the_receivers(tmp_path, monkeypatch):
     monkeypatch.setenv("HOOK", f"https://hooks.example/{SECRET}")
     found = load(tmp_path, "{webhook: '${HOOK}', command: [notify, '--to=${HOOK}'], timeout: 5}")
 
@@ -304,7 +304,7 @@ def test_the_profile_names_them(tmp_path, monkeypatch):
         ("[x]", "SR103"),
     ],
 )
-def test_a_profile_that_is_wrong_is_one_problem(tmp_path, monkeypatch, text, why):
+def test_an_invalid_profile_is_one_problem(tmp_path, monkeypatch, text, why):
     monkeypatch.setenv("HOOK", SECRET)
     with pytest.raises(ProjectError) as caught:
         load(tmp_path, text)
@@ -334,7 +334,7 @@ def build(root: Path) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_builds_tell_once_whoever_runs_them(tmp_path):
+def test_builds_send_each_alert_once(tmp_path):
     with receiver(503, 503, 503, 200) as (address, got):
         root = shops(tmp_path, address)
         (root / "data/orders/1.jsonl").write_text(sale("a", 1, -3) + "\n")

@@ -1,4 +1,4 @@
-"""`kill -9` at each boundary between steps of a build, a rollback and an upkeep: one more build, and all is right."""
+"""`kill -9` at each step boundary of a build, a rollback and a maintenance run: one more build makes all right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KILLED = -signal.SIGKILL
 
 @pytest.fixture(scope="module")
 def world(lives: Lives, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Two ticks; the tests go on from where the one before stopped, as a warehouse's life does."""
+    """Return a warehouse with two ticks; each test continues after the one before, as in a warehouse's life."""
     made = World(tmp_path_factory.mktemp("world") / "shops")
     for _ in range(2):
         made.arrive()
@@ -35,7 +35,7 @@ def dies(life: Life) -> None:
 
 
 def is_right_after_one_build(lives: Lives, world: World, before: int) -> None:
-    """No reader has seen a wrong tick, and one build gives what the whole queries say of every line, once."""
+    """Require that no reader has seen a wrong tick, and that one build returns the whole queries' result."""
     if world.published() != before:
         world.check()
     succeeds(build(lives, world.root, world.as_of))
@@ -45,9 +45,9 @@ def is_right_after_one_build(lives: Lives, world: World, before: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", points.UPKEEP)
-def test_an_upkeep_is_killed(lives: Lives, world: World, point: str) -> None:
-    """Upkeep changes no row: neither readers nor the next build see a difference."""
-    if "a table" in point:  # there has to be one that no tick needs
+def test_a_killed_maintenance_is_harmless(lives: Lives, world: World, point: str) -> None:
+    """Maintenance changes no row: neither readers nor the next build see a difference."""
+    if "a table" in point:  # one table has to be unused
         succeeds(lives.live(world.root, *BUILD, world.as_of, "--full-refresh", "--select", "log_refunds"))
 
     dies(lives.live(world.root, "maintain", "--keep-ticks", "1", point=point))
@@ -60,7 +60,7 @@ def test_an_upkeep_is_killed(lives: Lives, world: World, point: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", points.TICK)
-def test_a_tick_is_killed(lives: Lives, world: World, point: str) -> None:
+def test_a_killed_tick_is_harmless(lives: Lives, world: World, point: str) -> None:
     before = world.published()
     world.arrive()
 
@@ -70,7 +70,7 @@ def test_a_tick_is_killed(lives: Lives, world: World, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", points.RESTORED)
-def test_the_build_that_takes_back_is_killed_too(lives: Lives, world: World, point: str) -> None:
+def test_a_killed_recovery_is_harmless(lives: Lives, world: World, point: str) -> None:
     before = world.published()
     world.arrive()
     dies(build(lives, world.root, world.as_of, "after the tables are synced"))
@@ -82,7 +82,7 @@ def test_the_build_that_takes_back_is_killed_too(lives: Lives, world: World, poi
 
 
 @pytest.mark.parametrize("point", [*points.CREATED, "in the plan of a batch", "before the pin", "after a merge"])
-def test_the_first_tick_is_killed(lives: Lives, tmp_path: Path, point: str) -> None:
+def test_a_killed_first_tick_is_harmless(lives: Lives, tmp_path: Path, point: str) -> None:
     world = World(tmp_path / "shops")
     world.arrive()
 
@@ -92,8 +92,8 @@ def test_the_first_tick_is_killed(lives: Lives, tmp_path: Path, point: str) -> N
 
 
 @pytest.mark.parametrize("point", points.ROLLBACK)
-def test_a_rollback_is_killed(lives: Lives, world: World, point: str) -> None:
-    """The next build takes every line in anew, whether readers saw the old tick for a moment or not."""
+def test_a_killed_rollback_is_harmless(lives: Lives, world: World, point: str) -> None:
+    """The next build lands every line again, whether readers saw the old tick for a moment or not."""
     earlier = world.ledger.newest(2)[1].tick
 
     dies(lives.live(world.root, "rollback", "--to", str(earlier), point=point))
@@ -103,6 +103,6 @@ def test_a_rollback_is_killed(lives: Lives, world: World, point: str) -> None:
     world.check()
 
 
-def test_every_point_is_struck_by_a_test() -> None:
+def test_every_crash_point_has_a_test() -> None:
     struck = points.TICK | points.RESTORED | points.CREATED | points.ROLLBACK | points.UPKEEP
     assert struck == points.KILLED

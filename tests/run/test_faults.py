@@ -1,4 +1,4 @@
-"""Disks that are full or read-only, closed folders, clocks that jump: told plainly, then all is right."""
+"""Full or read-only disks, closed folders, clocks that jump: a clear error, then all is right again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def mount(*arguments: str) -> None:
 
 @pytest.fixture
 def small(lives: Lives, tmp_path: Path) -> Iterator[World]:
-    """A warehouse on a disk of its own, of 8 MB."""
+    """Yield a warehouse on its own disk of 8 MB."""
     made = World(tmp_path / "shops")
     Path(made.warehouse).mkdir(exist_ok=True)
     mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", made.warehouse)
@@ -55,17 +55,17 @@ def small(lives: Lives, tmp_path: Path) -> Iterator[World]:
 
 
 def is_refused(life: Life, *words: str) -> None:
-    """It ends with an error in words of its own, without Python's stack of calls.
+    """Require an error with these words, without a Python traceback.
 
-    Where a disk refuses a file, a thread of delta-rs says in two lines that it "panicked"; nothing can stop it.
+    If a disk rejects a file, a thread of delta-rs prints two lines that it "panicked", which sqlrun can't prevent.
     """
     assert life.code in (1, 2), life.said
     assert "Traceback" not in life.said, life.said
     assert any(word in life.said for word in words), life.said
 
 
-def test_a_disk_that_is_full(lives: Lives, small: World) -> None:
-    """A little more room each time, until a tick fits: wherever it ran out, readers saw nothing, and it goes on."""
+def test_a_full_disk_is_reported(lives: Lives, small: World) -> None:
+    """The disk gets larger until a tick fits: wherever it was full, readers saw nothing, and the next build works."""
     ballast = Path(small.warehouse) / "ballast"
     small.arrive()
     failed, room, rows = 0, 0, small.site.everything()
@@ -91,8 +91,8 @@ def test_a_disk_that_is_full(lives: Lives, small: World) -> None:
     small.check()
 
 
-def test_a_warehouse_that_is_read_only(lives: Lives, small: World) -> None:
-    """Readers read on."""
+def test_a_read_only_warehouse_is_reported(lives: Lives, small: World) -> None:
+    """Readers keep reading."""
     mount("-o", "remount,ro", small.warehouse)
     small.arrive()
     for command in ((*BUILD, small.as_of), ("rollback", "--to", "1"), ("maintain",)):
@@ -127,8 +127,8 @@ def closed(folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("where", ["fct_slots", "stg_lines", "_sqlrun/ledger", "_sqlrun/checkpoints", "_sqlrun"])
-def test_a_folder_that_may_not_be_written(lives: Lives, lasting: World, where: str) -> None:
-    """What can't be written is named; nothing is published."""
+def test_a_closed_folder_is_reported(lives: Lives, lasting: World, where: str) -> None:
+    """The error names the path; nothing is published."""
     world = lasting
     world.arrive()
     before = world.published()
@@ -142,7 +142,7 @@ def test_a_folder_that_may_not_be_written(lives: Lives, lasting: World, where: s
     world.check()
 
 
-def test_a_lock_file_of_somebody_elses(lives: Lives, world: World) -> None:
+def test_another_users_lock_file_is_reported(lives: Lives, world: World) -> None:
     file = Path(world.warehouse) / "_sqlrun" / "lock"
     file.chmod(0o444)
 
@@ -151,7 +151,7 @@ def test_a_lock_file_of_somebody_elses(lives: Lives, world: World) -> None:
     is_refused(life, f"the lock file {file} can't be written: Permission denied")
 
 
-def test_a_warehouse_that_can_not_be_made(lives: Lives, tmp_path: Path) -> None:
+def test_an_impossible_warehouse_is_reported(lives: Lives, tmp_path: Path) -> None:
     world = World(tmp_path / "shops")
     shutil.rmtree(world.warehouse)
     world.arrive()
@@ -160,7 +160,7 @@ def test_a_warehouse_that_can_not_be_made(lives: Lives, tmp_path: Path) -> None:
     is_refused(lives.live(world.root, *BUILD, world.as_of), "can't be written")
 
 
-def test_a_day_of_ticks_is_skipped(lives: Lives, world: World) -> None:
+def test_a_skipped_day_of_ticks_is_harmless(lives: Lives, world: World) -> None:
     """All windows have moved past all rows, and late rows fill them again."""
     world.number += 287
     world.arrive()
@@ -171,7 +171,7 @@ def test_a_day_of_ticks_is_skipped(lives: Lives, world: World) -> None:
 
 
 def ticked(world: World, clock: datetime) -> str:
-    """Build by the clock, and give what is said."""
+    """Build by the clock, and return the output."""
     said = io.StringIO()
     options: dict[str, Any] = dict.fromkeys(
         ("as_of", "every", "replay", "wait", "full_refresh", "accept_lost_files", "env")
@@ -189,8 +189,8 @@ def ticked(world: World, clock: datetime) -> str:
     return said.getvalue()
 
 
-def test_a_clock_that_jumps_a_year_ahead_and_back(world: World) -> None:
-    """A tick's time never goes back: it waits for the clock, and a warning says so."""
+def test_a_clock_that_jumps_ahead_and_back_stops_no_tick(world: World) -> None:
+    """A tick's time never goes back: it waits for the clock, with a warning."""
     ahead = START + timedelta(days=365)
     assert "The clock says" not in ticked(world, ahead)
     assert world.site.rows("mart_hour") == []

@@ -1,4 +1,4 @@
-"""One writer: a build that stood still while another one took the warehouse over wakes up and writes nothing."""
+"""One writer: a suspended build that lost the warehouse to another one wakes up and writes nothing."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def built(lives: Lives, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def committed(world: World) -> set[str]:
-    """Name all that counts: commits of all tables, the ledger's among them, and landed batches."""
+    """Return everything that counts: commits of all tables and the ledger, and landed batches."""
     found = Path(world.warehouse).rglob("*.json")
     return {f.as_posix() for f in found if f.parent.name in ("_delta_log", "batches")}
 
 
 def stopped(lives: Lives, world: World, point: str) -> Life:
-    """Have what the point belongs to stop there."""
+    """Suspend the command to which the point belongs there."""
     if "rollback" in point:
         to = str(world.ledger.newest(2)[1].tick)
         life = lives.live(world.root, "rollback", "--to", to, point=point, sent="SIGSTOP")
     elif point.endswith("deleted") or "upkeep" in point or "together" in point:
-        if "a table" in point:  # there has to be one that no tick needs
+        if "a table" in point:  # one table has to be unused
             again = lives.live(world.root, *BUILD, world.as_of, "--full-refresh", "--select", "log_refunds")
             assert again.code == 0, again.said
         life = lives.live(world.root, "maintain", "--keep-ticks", "1", point=point, sent="SIGSTOP")
@@ -72,8 +72,8 @@ def stopped(lives: Lives, world: World, point: str) -> Life:
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", [*BUILDS, *OTHERS])
-def test_who_wakes_up_too_late_writes_nothing(lives: Lives, built: World, point: str) -> None:
-    """The lock file is deleted while the first one is stopped, as nothing else gets past a lock on one machine."""
+def test_a_build_that_wakes_up_too_late_writes_nothing(lives: Lives, built: World, point: str) -> None:
+    """The test deletes the lock file while the first build is suspended: on one machine nothing else passes a lock."""
     world = built
     first = stopped(lives, world, point)
     (Path(world.warehouse) / "_sqlrun" / "lock").unlink()
@@ -89,14 +89,14 @@ def test_who_wakes_up_too_late_writes_nothing(lives: Lives, built: World, point:
     assert "Traceback" not in woken.said
     why = ("another build", "another writer", "has stopped without publishing", "time only goes forward")
     assert any(words in woken.said for words in why), woken.said
-    # The next one of these tests begins with a build on what is left here.
+    # The next of these tests starts with a build on this state.
     assert committed(world) == there
     assert world.published() == tick
     world.check()
 
 
-def test_who_wakes_up_while_another_is_at_work_leaves_it_alone(lives: Lives, built: World) -> None:
-    """The second one has pinned its tick and stands still, the first one is about to publish."""
+def test_a_build_that_wakes_up_during_another_one_stops(lives: Lives, built: World) -> None:
+    """The second build has pinned its tick and is suspended, the first one is about to publish."""
     first = stopped(lives, built, "after the tables are synced")
     before = built.published()
     (Path(built.warehouse) / "_sqlrun" / "lock").unlink()
@@ -112,7 +112,7 @@ def test_who_wakes_up_while_another_is_at_work_leaves_it_alone(lives: Lives, bui
 
 
 def overtaking(site: Site, owner: Any, name: str, number: int) -> Any:
-    """Have another build do its whole tick when a function is called first."""
+    """Let another build run its whole tick at the first call of a function."""
     real: Callable[..., Any] = getattr(owner, name)
     done: list[bool] = []
 
@@ -131,8 +131,8 @@ def overtaking(site: Site, owner: Any, name: str, number: int) -> Any:
     ("name", "owner"),
     [("plan", batches), ("_commit", duckdb_landing), ("pin", Ledger), ("publish", Ledger), ("write", None)],
 )
-def test_no_lock_at_all(built: World, name: str, owner: Any) -> None:
-    """Where no lock holds (a file system between machines), numbers and versions do: of two builds one publishes."""
+def test_without_a_lock_one_of_two_builds_publishes(built: World, name: str, owner: Any) -> None:
+    """Without a working lock (a file system between machines), numbers and versions decide: one build publishes."""
     world = built
     mine = Site(world.root, DuckDBEngine())
     world.arrive()
@@ -149,8 +149,8 @@ def test_no_lock_at_all(built: World, name: str, owner: Any) -> None:
     mine.engine.close()
 
 
-def test_of_two_at_once_one_ends_with_a_message_of_its_own(lives: Lives, built: World) -> None:
-    """It names host, pid and since when, and it does so at once."""
+def test_of_two_concurrent_builds_one_ends_with_a_message(lives: Lives, built: World) -> None:
+    """The message names host, pid and start, and comes at once."""
     for _ in range(2):
         built.arrive()
         pids = [lives.begin(built.root, *BUILD, built.as_of) for _ in range(2)]
@@ -166,7 +166,7 @@ def test_of_two_at_once_one_ends_with_a_message_of_its_own(lives: Lives, built: 
         built.check()
 
 
-def test_one_that_waits_goes_on_when_the_holder_is_killed(lives: Lives, built: World) -> None:
+def test_a_waiting_build_continues_when_the_holder_is_killed(lives: Lives, built: World) -> None:
     holder = stopped(lives, built, "after a merge")
     refused = build(lives, built.root, built.as_of)
     assert refused.code == LOCKED
@@ -182,7 +182,7 @@ def test_one_that_waits_goes_on_when_the_holder_is_killed(lives: Lives, built: W
 
 
 @pytest.mark.parametrize("left", [b"", b"\xff\xfe{", b"5", b"{}", b'{"host": "h", "pid": 1, "since": "then"}' * 40])
-def test_what_a_dead_holder_left_in_the_file_is_no_matter(lives: Lives, built: World, left: bytes) -> None:
+def test_the_content_of_a_dead_holders_lock_file_is_ignored(lives: Lives, built: World, left: bytes) -> None:
     file = Path(built.warehouse) / "_sqlrun" / "lock"
     file.write_bytes(left)
     with pytest.raises(LockedError):

@@ -1,4 +1,4 @@
-"""Readers that never pause see whole ticks, each always the same, through ticks, rollbacks and upkeeps."""
+"""Readers without pause see whole ticks, each always the same, during ticks, rollbacks and maintenance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 TICKS = 7
 
 
-def test_a_reader_sees_whole_ticks(lives: Lives, tmp_path: Path) -> None:
+def test_readers_see_whole_ticks(lives: Lives, tmp_path: Path) -> None:
     world = World(tmp_path / "shops")
     reader = hammer(lives, world, TICKS)
     assert build(lives, world.root, world.as_of).code == 0

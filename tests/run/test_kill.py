@@ -1,4 +1,4 @@
-"""A process killed in the middle of a build: the next build is right, and nothing is counted twice or lost."""
+"""A process killed in the middle of a build: the next build is right, and no line is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lines_for(number: int) -> list[str]:
 
 
 def build(root: Path, number: int, killed_after: float | None) -> int:
-    """Run a build as its own process, killed after some seconds; give its exit code."""
+    """Run a build as its own process, killed after some seconds; return its exit code."""
     as_of = (START + number * FIVE).strftime("%Y-%m-%dT%H:%M")
     process = subprocess.Popen(
         [*BUILD, "--as-of", as_of], cwd=root, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
@@ -41,7 +41,7 @@ def build(root: Path, number: int, killed_after: float | None) -> int:
 
 
 def test_a_killed_build_leaves_no_trace(tmp_path: Path) -> None:
-    """Kill -9 at random moments, six times; then one build gives what the oracle says."""
+    """Kill -9 at random moments, six times; then one build returns the oracle's rows."""
     root = copy_project(tmp_path)
     chance = random.Random(7)
     written = events(SETTINGS, to_minute(START - timedelta(days=1)), to_minute(START))

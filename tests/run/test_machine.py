@@ -1,8 +1,8 @@
-"""Whatever happens in whatever order: lines, builds, crashes, edits, rollbacks, upkeep. What readers see is true.
+"""Random sequences of lines, builds, crashes, edits, rollbacks and maintenance: readers always see the truth.
 
-Edits are tried in an environment or go straight to production, which takes over what was tried.
+Edits are tried in an environment or deployed to production directly, which takes over tried tables.
 
-Hypothesis draws the sequence and shows one that fails. A crash is an exception in the middle of a step here;
+Hypothesis draws the sequence and prints one that fails. A crash is an exception in the middle of a step here;
 `test_kill.py` kills processes.
 """
 
@@ -89,7 +89,7 @@ QUERIES = {
     ),
 }
 GRAIN = {"stg_lines": "    repeats: true", "stg_sales": "    grain: [id]"}
-# What an analyst edits, and back: a model's text, another that means something else.
+# An analyst's edits, in both directions: a model's text, and another text with another meaning.
 EDITS = {
     "stg_lines": ("version, shop,", "version, upper(shop) as shop,"),
     "stg_sales": ("amount desc, shop", "amount, shop"),
@@ -108,7 +108,7 @@ lines = st.tuples(
 
 
 class Stop(BaseException):
-    """A crash: nothing in the product catches it."""
+    """A crash: sqlrun never catches it."""
 
 
 def project(folder: Path) -> Path:
@@ -123,14 +123,14 @@ def project(folder: Path) -> Path:
 
 
 def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContextManager[Any]:
-    """Replace a function by one that crashes when it is called for the nth time, before or after its work."""
+    """Replace a function by one that crashes at its nth call, before or after its work."""
     real: Callable[..., Any] = getattr(owner, name)
     calls = 0
 
     def instead(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        mine = calls  # another thread may call meanwhile
+        mine = calls  # another thread may call it meanwhile
         if mine == turn and not after:
             raise Stop
         done = real(*args, **named)
@@ -142,7 +142,7 @@ def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContex
 
 
 def untrue(site: Site) -> list[str]:
-    """Ask the oracle of `sqlrun verify`, which takes each table at its own time, about the newest tick."""
+    """Return the differences that `sqlrun verify` finds in the latest tick, with each table at its own time."""
     names = tuple(model.name for model in site.prepared.workspace.tables)
     found = verify(site.prepared.workspace, site.warehouse, tick_of(site.ledger), names, 1)
     return [verdict.model for verdict in found if not verdict.ok]
@@ -173,7 +173,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(fresh=st.lists(lines, min_size=1, max_size=4))
     def arrive(self, fresh: list[Line]) -> None:
-        """Sales come, some of them late, twice, corrected or dated ahead."""
+        """Add sales, some of them late, repeated, corrected or dated ahead."""
         texts = [
             json.dumps(
                 {
@@ -192,7 +192,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(steps=st.integers(0, 4), refresh=st.sampled_from([False, False, False, True]))
     def build(self, steps: int, refresh: bool = False) -> None:
-        """A tick, some steps of five minutes on: what it publishes is the whole queries' answer to every line."""
+        """Run a tick, some steps of five minutes later: its tables equal the whole queries over every line."""
         self.now += steps * FIVE
         result = self.site.tick(self.now, refresh=refresh)
         assert result.published
@@ -204,7 +204,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(steps=st.integers(0, 2))
     def try_out(self, steps: int) -> None:
-        """A tick of an environment, with the edits that production doesn't have yet: it is true, and apart."""
+        """Run a tick of an environment, with edits that production lacks: it is right and isolated."""
         before, self.now = self.site.ledger.read().published, self.now + steps * FIVE
         self.dev.prepared = prepared(self.site.root)
         result = self.dev.tick(self.now)
@@ -215,14 +215,14 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def promote(self) -> None:
-        """Production is built with every edit, and goes on from what was tried of them."""
+        """Build production with every edit, continuing from the tables tried in the environment."""
         self.site.prepared = prepared(self.site.root)
         self.build(0)
 
     @precondition(lambda self: self.tried)
     @rule()
     def drop(self) -> None:
-        """The environment is given up; its tick numbers are not used again."""
+        """Drop the environment; its tick numbers are not used again."""
         environment_commands.drop(self.dev.ledger, datetime.now(timezone.utc))
         assert environments.names(self.site.warehouse) == []
         self.tried = {}
@@ -235,7 +235,7 @@ class Life(RuleBasedStateMachine):
         where=st.sampled_from(["write", "pin", "publish", "land", "create", "restore", "append"]),
     )
     def crash(self, steps: int, turn: int, after: bool, tried: bool, where: str) -> None:
-        """A tick is cut short somewhere; whether it is published depends on how far it got."""
+        """Cut a tick short somewhere; whether it is published depends on the place."""
         owner: Any = {
             "write": (self.site.engine, "write"),
             "create": (self.site.engine, "create"),
@@ -267,7 +267,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(sorted(EDITS)), deploy=st.booleans())
     def edit(self, name: str, deploy: bool) -> None:
-        """An analyst edits a model, or takes the edit back; production may have to wait for `promote`."""
+        """Edit a model, or undo the edit; production may have to wait for `promote`."""
         file = self.site.root / "models" / f"{name}.sql"
         plain, other = EDITS[name]
         old, new = (other, plain) if name in self.edited else (plain, other)
@@ -281,7 +281,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: len(self.seen) > 1)
     @rule(data=st.data())
     def roll_back(self, data: st.DataObject) -> None:
-        """Readers are shown an old tick again, whatever was edited or crashed since."""
+        """Roll back to an older tick, whatever was edited or crashed since."""
         newest = tick_of(self.site.ledger).tick
         to = data.draw(st.sampled_from(sorted(self.seen.keys() - {newest})))
         rollback.roll_back(self.site.ledger, to, self.now, Console(quiet=True))
@@ -292,7 +292,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(keep=st.integers(1, 3))
     def maintain(self, keep: int) -> None:
-        """Upkeep, where no tick was cut short; ticks that it doesn't keep are asked for no more."""
+        """Run maintenance if no tick was cut short; ticks that it deletes aren't read any more."""
         kept, tried = ([tick.tick for tick in site.ledger.newest(keep)] for site in (self.site, self.dev))
         try:
             done = maintenance.maintain(self.site.ledger, keep, datetime.now(timezone.utc), lambda _: None)
@@ -309,20 +309,20 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tried) > 1)
     @rule(data=st.data())
     def take_back(self, data: st.DataObject) -> None:
-        """The environment goes back to an older tick of its own."""
+        """Roll the environment back to an older tick of its own."""
         to = data.draw(st.sampled_from(sorted(self.tried)[:-1]))
         rollback.roll_back(self.dev.ledger, to, self.now, Console(quiet=True))
         self.tried[tick_of(self.dev.ledger).tick] = self.tried[to]
 
     @invariant()
     def what_was_tried_is_as_it_was(self) -> None:
-        """The environment's newest tick shows the same, whatever production does."""
+        """The environment's latest tick never changes, whatever production does."""
         if self.tried:
             assert self.dev.everything() == self.tried[max(self.tried)]
 
     @invariant()
     def every_tick_is_as_it_was(self) -> None:
-        """The newest tick and the oldest one that is kept show just the rows that they have always shown."""
+        """The latest tick and the oldest retained one always have the same rows."""
         published = self.site.ledger.read().published
         if published is None:
             return
@@ -331,9 +331,9 @@ class Life(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_whatever_happens_readers_see_the_truth(number: int) -> None:
-    """Two lives of fifteen steps from each seed; an empty database, so that no run depends on another."""
-    # A life takes seconds: shortening one that fails takes minutes, and is left to who looks into it.
+def test_readers_see_the_truth_after_random_events(number: int) -> None:
+    """Two lives of fifteen steps from each seed; the database is empty, so that runs are independent."""
+    # A life takes seconds: shrinking a failing one takes minutes, and is left to its debugger.
     plan = settings(
         max_examples=2,
         stateful_step_count=15,

@@ -1,4 +1,4 @@
-"""A dozen suites at once give the counts that they give one by one."""
+"""A dozen suites in parallel return the same counts as one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOZEN, ROUNDS = 12, 3
 
 
 def suite(number: int) -> tuple[CheckResult, ...]:
-    """Each table has as many bad rows as its number says; the third is clean."""
+    """Each table has as many bad rows as its number; the third is clean."""
     count = 60
     bad = 0 if number == 3 else number
     rows = table(
@@ -36,13 +36,13 @@ def suite(number: int) -> tuple[CheckResult, ...]:
         expect("expect_column_values_to_match_regex", column="status", regex=r"^(\w+\s?)*$"),
     )
     found = run_checks(model("id", "qty", "status"), asked, Rows(rows, rows, lambda: rows), Terms(AS_OF))
-    # In which order DuckDB gives groups is chance, with one thread too.
+    # The order of DuckDB's groups is nondeterministic, with one thread too.
     return tuple(replace(result, seconds=0.0, samples=tuple(sorted(result.samples))) for result in found)
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_dozen_suites_at_once_count_as_one_by_one():
+def test_parallel_suites_count_as_one_by_one():
     one_by_one = [suite(number) for number in range(DOZEN)]
     counts = [results[0].unexpected for results in one_by_one]
     assert counts == [0 if number == 3 else number for number in range(DOZEN)]

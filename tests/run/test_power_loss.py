@@ -1,8 +1,8 @@
-"""The power goes: every file newer than the last sync may be empty, cut, or gone. Healed exactly, or refused.
+"""Power failure: every file newer than the last sync may be empty, truncated, or gone. Repaired exactly, or rejected.
 
-A golden warehouse is made once and kept as bytes. Each example lays it out anew, with some of the files that were not
-yet synced damaged, and builds: every table is then the whole query's answer over every line, once each, or the build
-says what to do. `SQLRUN_EXHAUSTIVE=1` tries every file in every way instead of a sample.
+A golden warehouse is made once and stored as bytes. Each example writes it again, with some of the unsynced files
+damaged, and builds. Then every table equals the whole query over every line, or the build prints what to do.
+`SQLRUN_EXHAUSTIVE=1` tries every file in every way instead of a sample.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Files = dict[str, bytes]
 
 
 def lines(number: int) -> list[str]:
-    """Three sales a tick: a new one, one more state of an old one, one of long ago."""
+    """Return three sales of a tick: a new one, another state of an old one, one of long ago."""
     sales = [(f"n{number}", 1, "x", number), ("old", number, "y", -3 * number), (f"l{number}", 1, "z", -40)]
     return [
         json.dumps(
@@ -60,7 +60,7 @@ def read(folder: str) -> Files:
 
 
 class Golden:
-    """A project, and its warehouse at moments: what was synced, and what was there when the power went."""
+    """A project and its warehouse at moments: the synced files, and the files at the power failure."""
 
     def __init__(self, folder: Path) -> None:
         self.site = Site(project(folder), DuckDBEngine())
@@ -85,14 +85,14 @@ class Golden:
         return read(self.site.warehouse)
 
     def _first(self) -> None:
-        """The very first tick, which nothing was published before."""
+        """Add the moment of the very first tick, before which nothing was published."""
         self.arrive(0)
         before = self.state()
         self.cut_short(0)
         self.moments["first"] = before, self.state()
 
     def _later(self) -> None:
-        """Ticks after published ones: one cut short, two cut short, one published whose row is not yet synced."""
+        """Add ticks after published ones: one cut short, two cut short, one published whose row is not yet synced."""
         for number in range(3):
             self.tick(number)
             self.arrive(number + 1)
@@ -125,7 +125,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Golden]:
 
 
 def cuts(name: str, data: bytes) -> dict[str, bytes | None]:
-    """Give all that may be left of a file: nothing, some of it, all but its last line, or not even its name."""
+    """Return possible remains of a file: empty, a part of it, all but its last line, or no file at all."""
     left: dict[str, bytes | None] = {"empty": b"", "half": data[: len(data) // 2], "gone": None}
     rows = data.split(b"\n")
     if name.endswith(".json") and len(rows) > 1:
@@ -135,7 +135,7 @@ def cuts(name: str, data: bytes) -> dict[str, bytes | None]:
 
 
 def fresh(moment: tuple[Files, Files]) -> list[str]:
-    """Name the files that were not synced. The lock holds nothing."""
+    """Return the names of unsynced files, except for the lock, which has no content."""
     before, after = moment
     return sorted(name for name in after if after[name] != before.get(name) and name != "_sqlrun/lock")
 
@@ -148,7 +148,7 @@ def lay_out(folder: Path, files: Mapping[str, bytes | None]) -> None:
 
 
 def outcome(golden: Golden, folder: Path, files: Mapping[str, bytes | None]) -> str:
-    """Build on what the loss of power has left; give "" where all is exact, else why it was refused."""
+    """Build on the remains of a power failure; return "" if all is exact, else the reason of the rejection."""
     lay_out(folder, files)
     site = copy.copy(golden.site)
     site.warehouse, site.events = str(folder), []
@@ -167,13 +167,13 @@ def outcome(golden: Golden, folder: Path, files: Mapping[str, bytes | None]) -> 
     return ""
 
 
-# What can't be healed says one of these.
+# A message about damage beyond repair includes one of these.
 ADVICE = ("--full-refresh", "from a backup", "Put it back")
 
 
 def check(golden: Golden, folder: Path, moment: str, damage: Mapping[str, bytes | None]) -> None:
     why = outcome(golden, folder, {**golden.moments[moment][1], **damage})
-    # Plans and the mark are synced one by one: a loss of power leaves them whole, and other damage may be refused.
+    # Plans and the mark are synced one by one: they survive a power failure, and other damage may be rejected.
     single = any("/batches/" in name or name.endswith(("/id", "/format")) for name in damage)
     assert not why or (single and any(advice in why for advice in ADVICE)), why
 
@@ -186,7 +186,7 @@ def examples() -> Iterator[tuple[str, int]]:
 @pytest.mark.long
 @pytest.mark.skipif(ALL, reason="all are tried")
 @pytest.mark.parametrize(("moment", "number"), list(examples()))
-def test_one_file_is_damaged(golden: Golden, tmp_path: Path, moment: str, number: int) -> None:
+def test_one_damaged_file_is_repaired(golden: Golden, tmp_path: Path, moment: str, number: int) -> None:
     """A sample: each example damages another file, in another way."""
     names = fresh(golden.moments[moment])
     name = random.Random(f"{moment}").sample(names, len(names))[number % len(names)]
@@ -198,7 +198,7 @@ def test_one_file_is_damaged(golden: Golden, tmp_path: Path, moment: str, number
 
 @pytest.mark.skipif(not ALL, reason="a sample is tried")
 @pytest.mark.parametrize("moment", ["first", "one", "two", "published"])
-def test_every_file_is_damaged_in_every_way(golden: Golden, tmp_path: Path, moment: str) -> None:
+def test_every_damage_of_every_file_is_repaired(golden: Golden, tmp_path: Path, moment: str) -> None:
     faults = []
     for name in fresh(golden.moments[moment]):
         for way, left in cuts(name, golden.moments[moment][1][name]).items():
@@ -211,8 +211,8 @@ def test_every_file_is_damaged_in_every_way(golden: Golden, tmp_path: Path, mome
 
 @pytest.mark.parametrize("way", ["empty", "line", "gone"])
 @pytest.mark.parametrize("moment", ["first", "one", "two", "published"])
-def test_all_files_are_damaged(golden: Golden, tmp_path: Path, moment: str, way: str) -> None:
-    """But those that are synced one by one."""
+def test_damage_of_all_files_is_repaired(golden: Golden, tmp_path: Path, moment: str, way: str) -> None:
+    """All except for files that are synced one by one."""
     before, after = golden.moments[moment]
     damage = {
         name: cuts(name, after[name]).get(way, before.get(name))
@@ -223,8 +223,8 @@ def test_all_files_are_damaged(golden: Golden, tmp_path: Path, moment: str, way:
 
 
 @pytest.mark.parametrize("number", range(200 if ALL else 4))
-def test_some_files_are_damaged(golden: Golden, tmp_path: Path, number: int) -> None:
-    """Any of them, each in its own way."""
+def test_damage_of_some_files_is_repaired(golden: Golden, tmp_path: Path, number: int) -> None:
+    """Any files, each in its own way."""
     draw = random.Random(number)
     moment = draw.choice(["first", "one", "two", "published"])
     damage = {}

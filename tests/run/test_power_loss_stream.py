@@ -1,7 +1,7 @@
-"""The power goes while Spark lands: its checkpoint and its table, damaged file by file, without a JVM.
+"""Power failure while Spark lands: its checkpoint and its table, damaged file by file, without a JVM.
 
-The files are as Spark 4.1 and Delta 4.4 write them. `restart` does with them what Structured Streaming does at its
-start: `spark/test_power_loss_spark.py` shows that Spark does so.
+The files are those of Spark 4.1 and Delta 4.4. `restart` does what Structured Streaming does at its start, as
+`spark/test_power_loss_spark.py` proves with Spark.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def put(file: Path, text: str) -> None:
 
 
 class Stream:
-    """A landing as Spark leaves it."""
+    """A landing in the form that Spark writes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.source = folder / "warehouse", folder / "in"
@@ -61,7 +61,7 @@ class Stream:
             (self.source / name).write_text("{}\n")
 
     def batch(self, number: int, upto: str = "commit", compact: bool = False) -> None:
-        """Land what is new as a batch, up to a point: its list of files, its offsets, its rows, its end."""
+        """Land new files as a batch, up to a point: its list of files, its offsets, its rows, its end."""
         known = self.seen()
         fresh = sorted(f.name for f in self.source.iterdir() if f.name not in known)
         listed = [(n, at) for at, names in sorted(self.logs().items()) for n in names] if compact else []
@@ -92,7 +92,7 @@ class Stream:
             delta_table.append_rows(table, [{"file": name} for name in files], delta_table.commit(QUERY, number, {}))
 
     def logs(self) -> dict[int, list[str]]:
-        """Read the lists of files by batch; a compact one stands for all before it."""
+        """Return the lists of files by batch; a compacted one replaces all before it."""
         found: dict[int, dict[str, None]] = {}
         for file in (self.checkpoint / "sources/0").glob("[0-9]*"):
             lines = file.read_text().splitlines()
@@ -108,7 +108,7 @@ class Stream:
         return sorted(int(f.name) for f in (self.checkpoint / folder).glob("[0-9]*"))
 
     def restart(self) -> None:
-        """Do what Spark does at its start: replay the newest batch if it didn't end, then land what is in no list."""
+        """Do what Spark does at its start: replay an unfinished latest batch, then land the files in no list."""
         if not (self.checkpoint / "metadata").exists():
             self.begin()
         for crc in self.checkpoint.rglob(".*.crc"):
@@ -145,7 +145,7 @@ POINTS = ("sources", "offsets", "rows", "commit")
 
 @pytest.fixture(scope="module", params=["first", *POINTS])
 def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Files, Files, int]:
-    """Two batches that were published, then one more and a part of another; or the very first two."""
+    """Two published batches, then one more and a part of another; or the very first two."""
     stream = Stream(tmp_path_factory.mktemp("golden"))
     stream.begin()
     published = -1
@@ -174,7 +174,7 @@ def laid_out(folder: Path, golden: tuple[Files, Files, int], damage: dict[str, b
         if data is not None:
             (stream.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (stream.folder / name).write_bytes(data)
-    # The lists of files name the folder, and Spark's checksum counts its letters.
+    # The lists of files contain the folder's name, and Spark's checksum covers it.
     for file in (stream.checkpoint / "sources/0").glob("[0-9]*"):
         crc = file.with_name(f".{file.name}.crc")
         untouched = f"{CHECKPOINT}/sources/0/{file.name}" not in damage
@@ -201,7 +201,7 @@ def fresh(golden: tuple[Files, Files, int]) -> list[str]:
     return sorted(name for name in after if name not in before)
 
 
-def test_without_damage_nothing_is_set_aside(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
+def test_without_damage_nothing_is_moved_aside(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
     stream = laid_out(tmp_path, golden, {})
 
     assert stream.heal(golden[2]) == []
@@ -210,7 +210,7 @@ def test_without_damage_nothing_is_set_aside(golden: tuple[Files, Files, int], t
 
 
 @pytest.mark.long
-def test_one_file_is_damaged(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
+def test_one_damaged_file_is_repaired(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
     """Every file, in every way."""
     for turn, name in enumerate(fresh(golden)):
         left = cuts(f"{name}.json", golden[1][name])
@@ -224,7 +224,7 @@ def test_one_file_is_damaged(golden: tuple[Files, Files, int], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_some_files_are_damaged(golden: tuple[Files, Files, int], tmp_path: Path, number: int) -> None:
+def test_damage_of_some_files_is_repaired(golden: tuple[Files, Files, int], tmp_path: Path, number: int) -> None:
     draw = random.Random(number)
     damage = {}
     for name in fresh(golden):
@@ -239,7 +239,7 @@ def test_some_files_are_damaged(golden: tuple[Files, Files, int], tmp_path: Path
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Iterator[Stream]:
-    """Two published batches, a third that was not."""
+    """Two published batches and an unpublished third one."""
     made = Stream(tmp_path)
     made.begin()
     for number in range(3):
@@ -257,13 +257,13 @@ def refused(stream: Stream) -> str:
     return str(caught.value)
 
 
-def test_a_missing_checkpoint_is_refused(stream: Stream) -> None:
+def test_a_missing_checkpoint_is_rejected(stream: Stream) -> None:
     shutil.rmtree(stream.checkpoint)
 
     assert "is gone" in refused(stream) and "--full-refresh" in refused(stream)
 
 
-def test_a_foreign_checkpoint_is_refused(stream: Stream) -> None:
+def test_a_foreign_checkpoint_is_rejected(stream: Stream) -> None:
     put(stream.checkpoint / "metadata", json.dumps({"id": "another"}))
 
     assert "belongs to another table" in refused(stream)
@@ -271,15 +271,15 @@ def test_a_foreign_checkpoint_is_refused(stream: Stream) -> None:
     assert "none of its checkpoint's" in refused(stream)
 
 
-def test_published_files_of_a_checkpoint_that_are_torn_are_refused(stream: Stream) -> None:
-    """The list of a published batch is gone, and a newer one has to be landed again: which files is not known."""
+def test_corrupt_published_files_of_a_checkpoint_are_rejected(stream: Stream) -> None:
+    """The list of a published batch is gone, and a newer one has to be landed again: its files are unknown."""
     (stream.checkpoint / "sources/0/1").unlink()
     (stream.checkpoint / "commits/2").write_text("")
 
     assert "ADVICE" in refused(stream)
 
 
-def test_files_that_are_gone_cannot_be_landed_again(stream: Stream) -> None:
+def test_missing_files_cannot_be_landed_again(stream: Stream) -> None:
     (stream.source / "2.json").unlink()
     (stream.checkpoint / "offsets/2").write_text("")
 

@@ -1,4 +1,4 @@
-"""A signal ends a build after its tick or its grace, a second one at once; readers keep a whole tick."""
+"""A signal ends a build after its tick or its grace period, a second one at once; readers keep a whole tick."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def started(root: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def until(process: subprocess.Popen[str], words: str) -> Iterator[str]:
-    """Read the build's lines up to the one that holds the words."""
+    """Yield the build's lines up to the one with the words."""
     assert process.stdout is not None
     for line in process.stdout:
         yield line
@@ -60,7 +60,7 @@ def tick_of(root: Path) -> int:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_build_that_waits_for_its_next_tick_ends_at_once(root: Path, sent: signal.Signals) -> None:
+def test_a_build_between_ticks_ends_at_once(root: Path, sent: signal.Signals) -> None:
     process = started(root, "--every", "1h")
     assert len(list(until(process, "Next tick at"))) > 5
 
@@ -72,7 +72,7 @@ def test_a_build_that_waits_for_its_next_tick_ends_at_once(root: Path, sent: sig
     assert tick_of(root) == 1
 
 
-def test_a_tick_is_finished_first(root: Path) -> None:
+def test_a_signal_lets_the_tick_finish(root: Path) -> None:
     profile = root / "profiles" / "duckdb.yml"
     profile.write_text(profile.read_text() + "stop_grace: 60\n")
     process = started(root, "--every", "1h")
@@ -87,7 +87,7 @@ def test_a_tick_is_finished_first(root: Path) -> None:
     assert tick_of(root) == 1
 
 
-def test_a_second_signal_ends_it_at_once_and_the_next_build_starts_clean(root: Path) -> None:
+def test_a_second_signal_ends_the_build_at_once_and_the_next_one_starts_clean(root: Path) -> None:
     process = started(root, "--every", "1h")
     list(until(process, "START"))
 
@@ -104,8 +104,8 @@ def test_a_second_signal_ends_it_at_once_and_the_next_build_starts_clean(root: P
     assert again.returncode == 0, said
 
 
-def test_a_second_signal_that_a_library_swallows_ends_the_build_at_the_next_step(root: Path) -> None:
-    """Where a callback of DuckDB's or delta-rs' loses the interrupt, the step after it raises it again."""
+def test_a_swallowed_second_signal_ends_the_build_at_the_next_step(root: Path) -> None:
+    """If a callback of DuckDB or delta-rs loses the interrupt, the next step raises it again."""
     prepared, target = prepare_to_build(root, "duckdb")
     names = tuple(name for name in prepared.graph.order if not name.startswith("source:"))
     session = Session(root, prepared, target, names, Console(quiet=True), lambda: datetime.now(timezone.utc), False)

@@ -1,4 +1,4 @@
-"""The script of the three days holds what it says: each crafted event is proved by the plain-Python oracle alone."""
+"""The script of the three days is as described: the plain-Python oracle alone proves each crafted event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.support import oracle
 from tests.support.script import FIVE, START, Play, crafted, order, plays
 
-pytestmark = pytest.mark.slow  # as what plays it
+pytestmark = pytest.mark.slow  # like the test that plays it
 HOUR, DAY, WEEK = oracle.WINDOW_HOURS
 
 
@@ -25,7 +25,7 @@ def script() -> tuple[Play, ...]:
 
 @cache
 def until(number: int) -> tuple[str, ...]:
-    """All lines that have come by the tick with this place in the script."""
+    """Return all lines that have arrived by the tick with this place in the script."""
     return tuple(line.strip() for play in script()[: number + 1] for line in play.lines or () if line.strip())
 
 
@@ -35,7 +35,7 @@ def mart(number: int) -> dict[tuple[int, str], dict[str, Any]]:
 
 
 def arrivals(order_id: str, version: int) -> list[int]:
-    """The places in the script at which an event comes."""
+    """Return the places in the script at which an event arrives."""
     found = []
     for number, play in enumerate(script()):
         for line in play.lines or ():
@@ -69,7 +69,7 @@ def inside(moment: datetime, hours: int, as_of: datetime) -> bool:
     ids=["hour", "day", "week"],
 )
 def test_an_order_is_late_for_each_window(order_id: str, late_by: timedelta, hours: int, not_in: int) -> None:
-    """It belongs to windows that were published without it, of which it is in no narrower one."""
+    """It belongs to windows that were published without it, and to no narrower one."""
     number = arrivals(order_id, 1)[0]
     as_of, moment = script()[number].as_of, ordered_at(order_id, 1)
 
@@ -79,7 +79,7 @@ def test_an_order_is_late_for_each_window(order_id: str, late_by: timedelta, hou
 
 
 def test_a_line_comes_twice_in_two_ticks() -> None:
-    """The repeat is the same text, and its restaurant has one order still."""
+    """The repeated line is the same text, and its restaurant still has one order."""
     first, second = arrivals("x20", 1)
 
     assert first < second
@@ -115,7 +115,7 @@ def test_the_last_order_of_a_restaurant_is_cancelled() -> None:
 
 
 def test_an_order_is_corrected_in_the_tick_in_which_it_leaves() -> None:
-    """In the window with its old value one tick before; out of it, and corrected, in the next."""
+    """In the window with its old value one tick before; in the next, corrected and outside of it."""
     number = arrivals("x50", 2)[0]
     before, after = script()[number - 1].as_of, script()[number].as_of
 
@@ -126,7 +126,7 @@ def test_an_order_is_corrected_in_the_tick_in_which_it_leaves() -> None:
 
 
 def test_a_stale_version_comes_after_a_newer_one() -> None:
-    """The first version again, later than the second, which stays."""
+    """The first version arrives again after the second one, which stays."""
     newer, stale = arrivals("x30", 2)[0], arrivals("x30", 1)[-1]
 
     assert newer < stale
@@ -134,7 +134,7 @@ def test_a_stale_version_comes_after_a_newer_one() -> None:
 
 
 def test_a_future_dated_order_enters_later() -> None:
-    """It has come by a tick that doesn't count it; a later tick does, without a new event."""
+    """It has arrived before a tick that doesn't count it; a later tick does, without a new event."""
     came, moment = arrivals("x60", 1)[0], ordered_at("x60", 1)
     entered = next(number for number, play in enumerate(script()) if play.as_of >= moment)
 
@@ -144,7 +144,7 @@ def test_a_future_dated_order_enters_later() -> None:
 
 
 def test_dishes_tie_at_rank_three() -> None:
-    """The third dish has an equal below it."""
+    """The third dish has an equal one below it."""
     number = arrivals("x70", 1)[0]
     quantities = sorted((item["quantity"] for item in event("x70", 1)["items"]), reverse=True)
 
@@ -158,7 +158,7 @@ def steps() -> Iterator[tuple[Play, timedelta]]:
 
 
 def test_ticks_are_skipped_empty_and_repeated() -> None:
-    """Ten minutes between two ticks, a tick without a file, the same time twice; and no line is lost by that."""
+    """Ten minutes between two ticks, a tick without a file, the same time twice; no line is lost."""
     gaps = Counter(gap for _, gap in steps())
 
     assert gaps == {FIVE: 22, 2 * FIVE: 1, timedelta(0): 1}
@@ -166,8 +166,8 @@ def test_ticks_are_skipped_empty_and_repeated() -> None:
     assert Counter(line.strip() for _, line, _ in crafted(START)) <= Counter(until(len(script()) - 1))
 
 
-def test_broken_lines_count_for_nothing() -> None:
-    """One that is no JSON and one with a negative quantity."""
+def test_broken_lines_are_ignored() -> None:
+    """One line that isn't JSON and one with a negative quantity."""
     broken = [line for line in until(len(script()) - 1) if '"x80"' in line or '"x81"' in line]
 
     assert len(broken) == 2

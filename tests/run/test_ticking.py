@@ -1,4 +1,4 @@
-"""What a user types about times is read, or refused before anything runs."""
+"""Options on times are parsed, or rejected before anything runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
         ({"replay": ("2026-01-01", "2026-01-02"), "as_of": "2026-01-01"}, "exclude each other"),
     ],
 )
-def test_nonsense_is_refused(options: dict[str, Any], why: str) -> None:
+def test_invalid_times_are_rejected(options: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         times_of({**NOTHING, **options})
 
@@ -48,7 +48,7 @@ def at(text: str) -> datetime:
         ),
     ],
 )
-def test_sense_is_read_once(options: dict[str, Any], times: Times) -> None:
+def test_valid_times_are_parsed_once(options: dict[str, Any], times: Times) -> None:
     assert times_of({**NOTHING, **options}) == times
 
 

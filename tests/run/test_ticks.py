@@ -1,4 +1,4 @@
-"""What a tick promises: whole or not at all, every number once, the truth after any crash."""
+"""Guarantees of a tick: all or nothing, every number once, the truth after any crash."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def total(site: Site) -> int:
 
 
 def test_the_first_tick_publishes_every_table(site: Site) -> None:
-    """All models and seeds are there at one tick."""
+    """One tick has all models and seeds."""
     result = site.tick(START)
 
     assert result.published
@@ -51,8 +51,8 @@ def test_the_first_tick_publishes_every_table(site: Site) -> None:
     assert total(site) == 29
 
 
-def test_nothing_new_writes_nothing_but_the_tick(site: Site) -> None:
-    """The same time and no new file: every version stays, the tick's number goes on."""
+def test_a_tick_without_changes_writes_only_the_ledger(site: Site) -> None:
+    """Same time and no new file: versions stay, only the tick's number increases."""
     site.tick(START)
     before = site.ledger.read().published
     result = site.tick(START)
@@ -64,8 +64,8 @@ def test_nothing_new_writes_nothing_but_the_tick(site: Site) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a thread has no priority of its own")
-def test_checks_leave_the_processor_to_the_maintenance(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel ranks the threads of checks further down than those that tables wait for."""
+def test_checks_have_a_lower_priority_than_maintenance(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel ranks the threads of checks below those that maintain tables."""
     ranks: dict[str, set[int]] = {"check": set(), "maintain": set()}
     for name in ranks:
         real = getattr(scheduler, name)
@@ -82,7 +82,7 @@ def test_checks_leave_the_processor_to_the_maintenance(site: Site, monkeypatch: 
 
 
 def test_windows_move_on_without_new_data(site: Site) -> None:
-    """An hour later the one-hour window is empty, though no file came."""
+    """An hour later the one-hour window is empty, although no file has arrived."""
     site.tick(START)
     site.tick(START + 12 * FIVE)
 
@@ -90,8 +90,8 @@ def test_windows_move_on_without_new_data(site: Site) -> None:
     assert differences(site, START + 12 * FIVE) == {}
 
 
-def test_time_goes_forward_only(site: Site) -> None:
-    """An as_of before the published one is refused."""
+def test_time_moves_only_forward(site: Site) -> None:
+    """An as_of before the published one is rejected."""
     site.tick(START)
 
     with pytest.raises(UsageError, match="time only goes forward"):
@@ -99,7 +99,7 @@ def test_time_goes_forward_only(site: Site) -> None:
 
 
 def test_a_critical_check_keeps_the_last_good_tick(site: Site) -> None:
-    """Readers see nothing of a tick whose check failed; after the fix all is right."""
+    """Readers see nothing of a tick with a failed check; after the fix all is right."""
     site.tick(START)
     suite = site.root / "expectations" / "marts" / "restaurant_windows.yml"
     good = suite.read_text()
@@ -121,10 +121,10 @@ def test_a_critical_check_keeps_the_last_good_tick(site: Site) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
-def test_a_failed_check_skips_what_reads_it_however_late(
+def test_a_late_failed_check_skips_the_models_below(
     site: Site, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    """Models below may be written before the check above them is done: they are skipped all the same."""
+    """Models below may be written before the check above them is done; they are skipped anyway."""
     site.tick(START)
     site.write("1.jsonl", [order("77", START + FIVE)])
     real = scheduler.check
@@ -150,10 +150,8 @@ def test_a_failed_check_skips_what_reads_it_however_late(
     assert differences(site, START + FIVE) == {}
 
 
-def test_a_hidden_table_that_can_not_be_added_up_is_its_models_error(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is added up while its model's other tables are still being written."""
+def test_a_failed_checksum_of_a_hidden_table_is_its_models_error(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checksum is computed while its model's other tables are still being written."""
     real, asked = scheduler.add_to_states, list[str]()
 
     def failing(progress: Any, tables: tuple[str, ...], *rest: Any) -> None:
@@ -173,8 +171,8 @@ def test_a_hidden_table_that_can_not_be_added_up_is_its_models_error(
     assert differences(site, START) == {}
 
 
-def test_a_failed_model_skips_what_reads_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine's error in one model: below it all is skipped, nothing is published."""
+def test_a_failed_model_skips_the_models_below(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine's error in one model: everything below it is skipped, nothing is published."""
     write = site.engine.write
 
     def failing(request: Any) -> Any:
@@ -192,7 +190,7 @@ def test_a_failed_model_skips_what_reads_it(site: Site, monkeypatch: pytest.Monk
 
 
 def crash_points() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch, Site], None]]]:
-    """Every step boundary of a tick, as a patch that stops there."""
+    """Yield every step boundary of a tick, as a patch that stops there."""
 
     def after(name: str) -> Callable[[pytest.MonkeyPatch, Site], None]:
         def patch(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
@@ -241,10 +239,10 @@ def crash_points() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch, Site], N
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "patch"), list(crash_points()), ids=[n for n, _ in crash_points()])
-def test_a_crash_anywhere_is_forgotten(
+def test_a_crash_anywhere_leaves_no_trace(
     site: Site, monkeypatch: pytest.MonkeyPatch, name: str, patch: Callable[[pytest.MonkeyPatch, Site], None]
 ) -> None:
-    """The next tick gives the oracle's answer, and no tick's number is used twice."""
+    """The next tick returns the oracle's rows, and no tick's number is used twice."""
     site.tick(START)
     site.write("1.jsonl", [order("3", START - 3 * FIVE, 2, "cancelled"), order("78", START + FIVE)])
     with monkeypatch.context() as patched:
@@ -261,7 +259,7 @@ def test_a_crash_anywhere_is_forgotten(
     assert len(site.rows("stg_order_events")) == 32
 
 
-def test_a_lost_checkpoint_is_refused(site: Site) -> None:
+def test_a_lost_checkpoint_is_rejected(site: Site) -> None:
     """Without its checkpoint a landing table would be doubled."""
     site.tick(START)
     for file in (Path(site.warehouse) / "_sqlrun" / "checkpoints").rglob("id"):
@@ -272,8 +270,8 @@ def test_a_lost_checkpoint_is_refused(site: Site) -> None:
     assert "checkpoint is gone" in next(n.message for n in result.nodes if n.status == "error")
 
 
-def test_full_refresh_builds_beside_and_switches(site: Site) -> None:
-    """A rebuilt model lies at a new path with the same rows; what reads it is right."""
+def test_full_refresh_builds_a_new_path_and_switches(site: Site) -> None:
+    """A rebuilt model has a new path and the same rows; its readers are right."""
     site.tick(START)
     before = site.ledger.read().published
     site.write("1.jsonl", [order("78", START + FIVE)])
@@ -286,7 +284,7 @@ def test_full_refresh_builds_beside_and_switches(site: Site) -> None:
     assert differences(site, START + 2 * FIVE) == {}
 
 
-def test_a_model_that_was_left_out_catches_up(site: Site) -> None:
+def test_an_unselected_model_catches_up(site: Site) -> None:
     """Three ticks of staging alone, then all: the facts read several commits at once."""
     site.tick(START)
     for number in range(1, 4):
@@ -297,13 +295,13 @@ def test_a_model_that_was_left_out_catches_up(site: Site) -> None:
     assert differences(site, START + 4 * FIVE) == {}
 
 
-def test_a_model_without_its_inputs_is_refused(site: Site) -> None:
-    """A selection whose inputs were never built says what to build."""
+def test_a_model_without_its_inputs_is_rejected(site: Site) -> None:
+    """The error for a selection whose inputs were never built names what to build."""
     with pytest.raises(UsageError, match="never been built"):
         site.tick(START, select=("fct_restaurant_slots",))
 
 
-def test_a_changed_seed_changes_what_reads_it(site: Site) -> None:
+def test_a_changed_seed_updates_its_readers(site: Site) -> None:
     """A dish gets another name; the mart shows it in the next tick."""
     site.tick(START)
     seed = site.root / "seeds" / "dishes.csv"
@@ -318,8 +316,8 @@ def test_a_changed_seed_changes_what_reads_it(site: Site) -> None:
     assert "Renamed" in names
 
 
-def test_broken_lines_are_kept_with_their_reason(site: Site) -> None:
-    """Text, file and reason of every line that was set aside; good lines of the same file land."""
+def test_broken_lines_are_quarantined_with_their_reason(site: Site) -> None:
+    """Text, file and reason of every quarantined line; valid lines of the same file land."""
     site.write("1.jsonl", ["{bad", order("78", START), order("79", START, items=(("d001", -1, "1.00"),)), '{"a": 1}'])
     site.tick(START)
     published = site.ledger.read().published
@@ -335,8 +333,8 @@ def test_broken_lines_are_kept_with_their_reason(site: Site) -> None:
     assert "x78" in {row["order_id"] for row in site.rows("stg_order_events")}
 
 
-def test_two_builds_can_not_take_one_tick(site: Site) -> None:
-    """Of two ledgers that pin the same number, the second is told so."""
+def test_two_builds_cannot_take_one_tick(site: Site) -> None:
+    """Of two ledgers that pin the same number, the second gets an error."""
     now = datetime.now(timezone.utc)
     site.ledger.pin(1, START, {}, now, "first")
 
@@ -345,7 +343,7 @@ def test_two_builds_can_not_take_one_tick(site: Site) -> None:
 
 
 def test_the_second_build_names_the_first(site: Site) -> None:
-    """The lock's message holds the process that has it."""
+    """The lock's message names the process that has it."""
     now = datetime.now(timezone.utc)
     with (
         lock.hold(site.warehouse, now) as me,
@@ -355,8 +353,8 @@ def test_the_second_build_names_the_first(site: Site) -> None:
         pass
 
 
-def test_recover_restores_what_was_never_published(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table ahead of its published version goes back to it, its number moves on."""
+def test_recover_restores_unpublished_tables(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table ahead of its published version is restored to it, and its version number increases."""
     site.tick(START)
     published = site.ledger.read().published
     assert published is not None

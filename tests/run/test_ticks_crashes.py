@@ -1,4 +1,4 @@
-"""Ticks that were cut short, edited in between, or raced for: published or it never happened."""
+"""Interrupted ticks, with edits and races in between: published, or without any effect."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def heads(site: Site) -> dict[str, int]:
 
 
 def files(site: Site) -> set[Path]:
-    """Name the files of rows of all tables but those that land."""
+    """Return the data files of all tables except for landings."""
     found = Path(site.warehouse).glob("[!_]*/*/**/*.parquet")
     return {file for file in found if "_delta_log" not in file.parts and file.parts[-3] != "stg_order_events"}
 
@@ -78,7 +78,7 @@ def files(site: Site) -> set[Path]:
 def test_no_model_is_committed_before_its_tick_is_pinned(
     site: Site, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first one is worked out meanwhile; where the tick is another build's by then, nothing of that is left."""
+    """The first one is computed meanwhile; if another build has taken the tick, nothing of it is left."""
     site.tick(START)
     before, there = heads(site), files(site)
     site.write("more.jsonl", [order("77", START)])
@@ -91,7 +91,7 @@ def test_no_model_is_committed_before_its_tick_is_pinned(
 
     def pinning(self: Ledger, *args: Any) -> int:
         assert worked_out.wait(20)
-        time.sleep(0.1)  # what didn't wait would be committed by now
+        time.sleep(0.1)  # a write that didn't wait would be committed by now
         seen.append(heads(site))
         if refused:
             raise LockedError("taken by another build")
@@ -114,8 +114,8 @@ def test_no_model_is_committed_before_its_tick_is_pinned(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", ["dishes", "stg_orders", "restaurant_windows", ""])
-def test_the_first_tick_is_cut_short(site: Site, monkeypatch: pytest.MonkeyPatch, after: str) -> None:
-    """Nothing is published yet: what was written is taken back to the empty tables."""
+def test_an_interrupted_first_tick_is_rolled_back(site: Site, monkeypatch: pytest.MonkeyPatch, after: str) -> None:
+    """Nothing is published yet: the next build restores the empty tables."""
     crash(site, START, monkeypatch, after)
 
     assert site.ledger.read().published is None
@@ -125,7 +125,7 @@ def test_the_first_tick_is_cut_short(site: Site, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_two_ticks_in_a_row_are_cut_short(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_interrupted_ticks_in_a_row_are_rolled_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers stay at the last good tick throughout; every number is used once."""
     site.tick(START)
     before = site.rows("restaurant_windows")
@@ -142,8 +142,8 @@ def test_two_ticks_in_a_row_are_cut_short(site: Site, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_nothing_new_after_a_crash(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of the tick that never was are the next tick's changes, though no file came."""
+def test_rows_of_a_crashed_tick_arrive_without_new_files(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of the unpublished tick are the next tick's changes, although no file has arrived."""
     site.tick(START)
     site.write("1.jsonl", [order("1", START - FIVE, 2, "cancelled")])
     crash(site, START + FIVE, monkeypatch)
@@ -153,8 +153,8 @@ def test_nothing_new_after_a_crash(site: Site, monkeypatch: pytest.MonkeyPatch) 
     assert not [row for row in site.rows("stg_orders") if row["order_id"] == "x1" and not row["is_cancelled"]]
 
 
-def test_a_part_is_built_after_a_crash(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A landing table that is only read by what is selected keeps its rows: no stream reads their files again."""
+def test_a_selection_after_a_crash_keeps_landed_rows(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A landing table that a selection only reads keeps its rows: no stream reads their files again."""
     site.tick(START)
     site.write("1.jsonl", [order("78", START)])
     crash(site, START + FIVE, monkeypatch, "stg_orders")
@@ -165,7 +165,7 @@ def test_a_part_is_built_after_a_crash(site: Site, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_the_query_is_edited_between_crash_and_retry(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_edited_after_a_crash_builds_from_published_rows(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another meaning, another path: the new facts are built from staging as it was published."""
     site.tick(START)
     site.write("1.jsonl", [order("78", START)])
@@ -196,7 +196,7 @@ def test_a_published_tick_is_at_most_one_commit_a_table(site: Site) -> None:
 
 @pytest.mark.slow
 def test_a_refreshed_model_has_the_same_rows(site: Site) -> None:
-    """At a new path, while what reads it stays as it is until its own next tick."""
+    """It gets a new path, while its readers stay as they are until their own next tick."""
     site.tick(START)
     before = site.ledger.read().published
     rows = {name: site.rows(name) for name in ("fct_restaurant_slots", "restaurant_windows")}
@@ -217,8 +217,8 @@ def test_a_refreshed_model_has_the_same_rows(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_crash_during_a_refresh(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The half-made table is left aside: the next refresh has a path of its own."""
+def test_a_crashed_refresh_gets_a_new_path(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The half-made table is ignored: the next refresh has its own path."""
     site.tick(START)
     real = site.engine.write
 
@@ -236,8 +236,8 @@ def test_a_crash_during_a_refresh(site: Site, monkeypatch: pytest.MonkeyPatch) -
     assert differences(site, START + FIVE) == {}
 
 
-def test_two_ledgers_race_for_one_tick(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have seen that the number is free; of the two commits one fails, and says so."""
+def test_of_two_racing_ledgers_one_fails(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have seen that the number is free; one of the two commits fails with a message."""
     one, other = (Ledger(site.warehouse, "restaurant_dashboard") for _ in range(2))
     one.pin(1, START, {}, now(), "one")
     real = delta_table.commit
@@ -257,7 +257,7 @@ def test_two_ledgers_race_for_one_tick(site: Site, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_lock_of_another_process_is_named(tmp_path: Path) -> None:
-    """Its pid is in the message; when it has died, the warehouse is free."""
+    """The message has its pid; after its death the warehouse is free."""
     script = (
         "import sys; from datetime import datetime, timezone; from sqlrun.storage import lock\n"
         f"with lock.hold({str(tmp_path)!r}, datetime.now(timezone.utc)) as me:\n"

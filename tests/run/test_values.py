@@ -1,4 +1,4 @@
-"""Values that have broken other systems, in every place of a project; `make values` plays as many as one likes."""
+"""Values that have broken other systems, in every place of a project; `make values` plays any number of them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from sqlrun.runtime.text_lines import text_lines
 from sqlrun.runtime.text_table import as_csv, as_json, table
 from tests.values import playing, pool
 
-# What ends a line for Python, and for no format of ours.
+# Characters that end a line for Python, but not for sqlrun's formats.
 BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 @pytest.mark.parametrize("sign", BREAKS)
 def test_a_commit_may_hold_any_text(sign: str) -> None:
-    """JSON escapes none of these, nor do Spark and delta-rs in a file's statistics."""
+    """Neither JSON nor the file statistics of Spark and delta-rs escape these."""
     line = json.dumps({"commitInfo": {"operation": f"a{sign}b"}}, ensure_ascii=sign < " ")
 
     assert log_faults.actions_of(f"{line}\n{line}\n") == [json.loads(line)] * 2
@@ -39,8 +39,8 @@ def test_a_commit_may_hold_any_text(sign: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_far_times_are_written_as_spark_does(seed: int) -> None:
-    """Python's own calendar says the same for the same day of another 400 years."""
+def test_far_times_have_sparks_text(seed: int) -> None:
+    """Python's own calendar returns the same for the same day of another cycle of 400 years."""
     chance = random.Random(seed)
     moment = datetime(chance.randint(1, 9999), 1, 1) + timedelta(microseconds=chance.randrange(10**13))
     cycles = chance.choice((-30, -1, 1, 50))
@@ -93,7 +93,7 @@ def test_files_are_pruned_by_far_times() -> None:
 
 
 def test_no_column_comes_from_a_path(tmp_path: Path) -> None:
-    """A folder above is named like a column, one like a pattern, and the log's values are not those of the folders."""
+    """A parent folder is named like a column, one like a pattern, and the log has other values than the folders."""
     for name in ("k=wrong/[ab]*", "k=wrong/ab", "k=wrong/bb"):
         (tmp_path / name).mkdir(parents=True)
         pq.write_table(pa.table({"k": [name], "n": [1]}), tmp_path / name / "p=x.parquet")
@@ -105,7 +105,7 @@ def test_no_column_comes_from_a_path(tmp_path: Path) -> None:
     assert found == [("k=wrong/[ab]*", 1, "it's ' ~ \u2028", None)]
 
 
-def test_each_text_has_a_partition_of_its_own_name() -> None:
+def test_each_text_has_its_own_partition_name() -> None:
     session = duckdb.connect()
     texts = list(dict.fromkeys([*pool.TEXTS, *pool.some(random.Random(1), 300)]))
     session.register("texts", pa.table({"t": texts}))
@@ -118,9 +118,7 @@ def test_each_text_has_a_partition_of_its_own_name() -> None:
 
 @pytest.mark.parametrize("day", ("10000-01-01", "0001-12-31 (BC)"))
 @pytest.mark.parametrize("way", ("append", "merge"))
-def test_a_day_that_no_partition_can_have_is_refused_before_anything_is_written(
-    tmp_path: Path, day: str, way: str
-) -> None:
+def test_an_impossible_partition_day_is_rejected_before_any_write(tmp_path: Path, day: str, way: str) -> None:
     columns = (StoredColumn("k", "string"), StoredColumn("day", "date"))
     spec = TableSpec("by_day", str(tmp_path / "by_day" / "1a2b"), columns, ("day",))
     engine = DuckDBEngine()
@@ -138,8 +136,8 @@ def test_a_day_that_no_partition_can_have_is_refused_before_anything_is_written(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", (1, 2))
-def test_hostile_values_are_kept_true(tmp_path: Path, seed: int) -> None:
-    """As keys, group keys and partition values, upkeep between the ticks; `show`, `check` and `doctor` hold."""
+def test_tables_stay_right_with_hostile_values(tmp_path: Path, seed: int) -> None:
+    """As keys, group keys and partition values, with maintenance between ticks; `show`, `check`, `doctor` work."""
     play = playing.play(tmp_path, seed)
 
     for _ in range(2):
@@ -153,7 +151,7 @@ def test_hostile_values_are_kept_true(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 def test_odd_times_stop_no_tick(tmp_path: Path) -> None:
-    """Whatever a line says for a time: it lands or is set aside, and the next tick is published."""
+    """Whatever a line has for a time: it lands or is quarantined, and the next tick is published."""
     play = playing.play(tmp_path, 3)
     play.times = (*pool.TIMES, *pool.ODD_TIMES)
 

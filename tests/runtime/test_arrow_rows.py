@@ -27,7 +27,7 @@ AT = datetime(2026, 1, 31, 12, 5, 0, 123456, timezone.utc)
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30", None])
 @pytest.mark.parametrize("unit", ["us", "ms", "s"])
-def test_rows_are_those_of_pyarrow(zone: str | None, unit: str) -> None:
+def test_rows_equal_pyarrows(zone: str | None, unit: str) -> None:
     """Times, NULLs, times before 1970, texts and lists; a time in any zone is the same instant."""
     kind = pa.timestamp(unit, zone)
     times = [AT.replace(microsecond=0), None, AT.replace(year=1899, microsecond=0)]
@@ -37,7 +37,7 @@ def test_rows_are_those_of_pyarrow(zone: str | None, unit: str) -> None:
     assert plain(table) == table.to_pylist()
 
 
-def test_times_come_in_utc() -> None:
+def test_times_are_in_utc() -> None:
     (row,) = plain(pa.table({"at": pa.array([AT], pa.timestamp("us", "Europe/Berlin"))}))
 
     assert row["at"] == AT and row["at"].utcoffset() == timedelta(0)
@@ -62,8 +62,8 @@ def test_pandas_is_not_imported() -> None:
 
 
 @pytest.mark.slow
-def test_a_book_is_read_without_pyarrow(tmp_path: Path) -> None:
-    """What delta-rs lends of the types that books have; `seconds` and times among them."""
+def test_a_system_table_is_read_without_pyarrow(tmp_path: Path) -> None:
+    """A table of delta-rs with the types of system tables; `seconds` and times among them."""
     path = str(tmp_path / "receipts")
     delta_table.create(TableSpec("receipts", path, receipts.COLUMNS))
     delta_table.append_rows(delta_table.open_table(path), [{"tick": 1, "as_of": AT, "seconds": 0.5, "model": "a"}])
@@ -78,8 +78,8 @@ def test_a_book_is_read_without_pyarrow(tmp_path: Path) -> None:
     assert shown.stdout.strip() == f"{AT} 0.5 []"
 
 
-def test_delta_rs_rows_of_any_type_are_those_of_pyarrow() -> None:
-    """Types that its own Arrow isn't asked for go the long way, with all columns."""
+def test_delta_rs_rows_of_any_type_equal_pyarrows() -> None:
+    """Types that its own Arrow doesn't support go through PyArrow, with all columns."""
     day = pa.array([AT.date(), None], pa.date32())
     price = pa.array([Decimal("1.50"), None], pa.decimal128(10, 2))
     names = pa.array(["a", None]).dictionary_encode()
@@ -99,8 +99,8 @@ VALUES: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-def test_rows_come_back_as_they_were() -> None:
-    """Of every type that stands beside the ledger, NULL among them, and a column that no row names."""
+def test_rows_survive_a_round_trip() -> None:
+    """All types of system tables, with NULL, and a column that no row has."""
     columns = tuple(StoredColumn(kind, kind) for kind in VALUES)
     rows = [{kind: values[n] for kind, values in VALUES.items()} for n in range(3)]
 
@@ -110,8 +110,8 @@ def test_rows_come_back_as_they_were() -> None:
     assert plain(made([], schema_of(columns))) == []
 
 
-def test_lists_come_back_as_they_were() -> None:
-    """Empty ones among them; a missing one is none, and refused."""
+def test_lists_survive_a_round_trip() -> None:
+    """Empty lists too; a missing list is rejected."""
     schema = schema_of((StoredColumn("t", "array<string>"),))
     rows: list[dict[str, Any]] = [{"t": ["a", "b"]}, {"t": []}, {"t": ["c"]}]
 
@@ -123,7 +123,7 @@ def test_lists_come_back_as_they_were() -> None:
 @pytest.mark.parametrize(
     "columns", [ledger.COLUMNS, receipts.COLUMNS, check_results.COLUMNS, measures.COLUMNS, quarantine_query.BOOK]
 )
-def test_every_book_is_of_such_types(columns: tuple[StoredColumn, ...]) -> None:
+def test_system_tables_have_supported_types(columns: tuple[StoredColumn, ...]) -> None:
     assert {column.type for column in columns} <= {*VALUES, "array<string>"}
 
 

@@ -1,4 +1,4 @@
-"""A project prepared with the cache is the same as without, whatever was edited and whatever the file holds."""
+"""Preparing with the cache equals preparing without it, whatever was edited and whatever the file has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sqlrun.runtime.serialize import NotStored, form, nothing
 from tests.load.test_broken_files import copied, mutated
 from tests.support.marks import rest_slow
 
-# A small project with everything that one model can depend on: macro, var, source, seed, view, landing, unit test.
+# A small project with every kind of dependency: macro, var, source, seed, view, landing, unit test.
 SMALL = {
     "pyproject.toml": '[tool.sqlrun]\nname = "shop"\n\n[tool.sqlrun.vars]\nleast = 3\n',
     "macros/cents.sql": "{% macro cents(x) %}cast({{ x }} * 100 as bigint){% endmacro %}\n",
@@ -95,7 +95,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def outcome(make: Callable[[], Prepared]) -> Any:
-    """Everything that was prepared, as values that can be compared; or what was said."""
+    """Return everything that was prepared as comparable values, or the errors."""
     try:
         prepared = make()
     except ProjectError as error:
@@ -121,7 +121,7 @@ def outcome(make: Callable[[], Prepared]) -> Any:
 
 
 def checked(root: Path) -> dict[str, int]:
-    """Prepare with and without the cache; what the cache did not know."""
+    """Prepare with and without the cache; return the number of misses by kind."""
     cache = Cache.of(root)
     assert cache is not None
     found = outcome(lambda: prepare(root, cache))
@@ -147,12 +147,12 @@ def test_nothing_is_done_twice(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "compiled"),
     [
-        ("models/best.sql", "1000", "2000", 1),  # nobody reads it
+        ("models/best.sql", "1000", "2000", 1),  # it has no readers
         ("models/sums.sql", "select many", "-- why\nselect many", 1),
-        ("models/landed.sql", "id, dish", "id,  dish", 1),  # kept as before: its readers are not looked at
+        ("models/landed.sql", "id, dish", "id,  dish", 1),  # maintained as before: its readers aren't compiled again
         ("models/landed.yml", "description: d, grain", "description: e, grain", 0),
         ("models/landed.yml", "models:\n", "# why\nmodels:\n", 0),  # places move
-        ("models/many.sql", ">= ", "> ", 2),  # a view is written into its readers
+        ("models/many.sql", ">= ", "> ", 2),  # a view is inlined into its readers
         ("models/many.yml", "materialized: view", "materialized: table", 3),
         ("models/sums.yml", "{name: cents, data_type: bigint", "{name: cents, nulls: false, data_type: bigint", 2),
         ("models/sums.yml", "data_type: bigint", 'data_type: "decimal(20,0)"', 2),
@@ -169,7 +169,7 @@ def test_nothing_is_done_twice(shop: Path) -> None:
 def test_only_what_depends_on_an_edit_is_compiled_again(
     shop: Path, name: str, old: str, new: str, compiled: int
 ) -> None:
-    """The model of the edited file, and those that see a difference in it."""
+    """The model of the edited file, and those affected by the difference."""
     checked(shop)
     edit(shop, name, old, new)
 
@@ -196,8 +196,8 @@ def test_only_what_depends_on_an_edit_is_compiled_again(
     ),
 )
 @pytest.mark.slow
-def test_mistakes_are_told_as_without_a_cache(shop: Path, name: str, old: str, new: str) -> None:
-    """A mistake that an edit makes elsewhere is found too; taken back, nothing is left of it."""
+def test_mistakes_are_reported_as_without_a_cache(shop: Path, name: str, old: str, new: str) -> None:
+    """A mistake that an edit causes elsewhere is found too; after an undo, nothing of it is left."""
     checked(shop)
     edit(shop, name, old, new)
 
@@ -208,8 +208,8 @@ def test_mistakes_are_told_as_without_a_cache(shop: Path, name: str, old: str, n
 
 
 @pytest.mark.slow
-def test_a_model_that_goes_or_comes(shop: Path) -> None:
-    """Readers of a model that is gone are wrong, and right again when it is back."""
+def test_readers_notice_a_deleted_or_restored_model(shop: Path) -> None:
+    """Readers of a deleted model are wrong, and right again when it is back."""
     checked(shop)
     moved = shop / "landed.sql"
     (shop / "models" / "landed.sql").rename(moved)
@@ -228,8 +228,8 @@ def test_a_model_that_goes_or_comes(shop: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_scrambled_projects(tmp_path: Path, seed: int) -> None:
-    """Files of the reference project cut, swapped and scrambled, one after the other, with one cache for all."""
+def test_scrambled_projects_give_the_same_result_with_the_cache(tmp_path: Path, seed: int) -> None:
+    """Files of the reference project truncated, swapped and scrambled, one after the other, with one cache for all."""
     dice = random.Random(seed)
     files = copied(tmp_path)
     texts = {file: file.read_text() for file in files}
@@ -254,8 +254,8 @@ def forged(file: Path, change: Callable[[bytes], bytes]) -> None:
 
 
 @pytest.mark.slow
-def test_a_torn_file_is_no_file(shop: Path) -> None:
-    """Cut short, a byte changed, empty, of another program: everything is made again."""
+def test_a_corrupt_file_is_ignored(shop: Path) -> None:
+    """Truncated, with a changed byte, empty, of another program: everything is made again."""
     checked(shop)
     whole = (shop / FILE).read_bytes()
     dice = random.Random(1)
@@ -270,8 +270,8 @@ def test_a_torn_file_is_no_file(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_entries_of_another_shape_are_no_entries(shop: Path) -> None:
-    """Whoever signs nonsense may get a wrong answer, as by editing a model; no crash, and nothing of it is run."""
+def test_entries_of_another_shape_are_ignored(shop: Path) -> None:
+    """Signed nonsense may cause a wrong result, like an edited model, but no crash, and none of it is executed."""
     checked(shop)
     whole = (shop / FILE).read_bytes()
     nonsense = [b"", b"null", b"1", b'"x"', b"[]", b"{}", b"[1,2,3,4]", b"[[],[],[],[]]", b"{", b"[" * 100_000,
@@ -293,8 +293,8 @@ def scrambled(value: Any, dice: random.Random) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_values_of_another_kind_are_no_values(shop: Path, seed: int) -> None:
-    """One value of each entry is of another kind, deep inside."""
+def test_values_of_another_kind_are_ignored(shop: Path, seed: int) -> None:
+    """One value of each entry has another kind, deep inside."""
     checked(shop)
     dice = random.Random(seed)
 
@@ -310,8 +310,8 @@ def test_values_of_another_kind_are_no_values(shop: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_another_program_starts_anew(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another sqlrun, sqlglot or Python made is not believed."""
+def test_another_program_starts_from_scratch(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries by another sqlrun, sqlglot or Python are ignored."""
     checked(shop)
     monkeypatch.setattr(caching, "_version", lambda name: f"another {name}")
 
@@ -319,8 +319,8 @@ def test_another_program_starts_anew(shop: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_where_nothing_can_be_written(shop: Path) -> None:
-    """No folder for it: slower, nothing else."""
+def test_without_a_writable_folder_nothing_is_cached(shop: Path) -> None:
+    """Without a folder for it: slower, nothing else."""
     (shop / "target").write_text("in the way")
 
     assert checked(shop)["model"] == 4
@@ -328,7 +328,7 @@ def test_where_nothing_can_be_written(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_cache_and_clean(shop: Path) -> None:
+def test_no_cache_skips_the_file_and_clean_deletes_it(shop: Path) -> None:
     """`--no-cache` neither reads nor writes the file; `clean` deletes it."""
     runner = CliRunner()
     assert runner.invoke(main, ["--project-dir", str(shop), "--no-cache", "ls"]).exit_code == 0
@@ -340,7 +340,7 @@ def test_no_cache_and_clean(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stored_value_is_changed_like_any_other(shop: Path) -> None:
+def test_a_stored_value_can_be_replaced(shop: Path) -> None:
     """`replace` makes a whole value of one whose parts were not read yet."""
     checked(shop)
     prepared = prepare(shop, Cache.of(shop))
@@ -354,8 +354,8 @@ def test_a_stored_value_is_changed_like_any_other(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stored_value_is_of_its_own_class(shop: Path) -> None:
-    """A field is unset until it is wanted; what has been kept beside the fields needs none of them."""
+def test_a_stored_value_has_its_own_class(shop: Path) -> None:
+    """A field is unset until its first access; stored properties need no fields."""
     checked(shop)
     prepared, plain = prepare(shop, Cache.of(shop)), prepare(shop)
     for stored, made in zip(prepared.workspace.models, plain.workspace.models, strict=True):
@@ -370,7 +370,7 @@ def test_a_stored_value_is_of_its_own_class(shop: Path) -> None:
             made.query.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_forms_refuse_other_types() -> None:
+def test_forms_reject_other_types() -> None:
     """A form reads what it wrote, and nothing else."""
     pairs: list[tuple[Any, Any, list[Any]]] = [
         (int, 1, [True, "1", None, 1.0]),

@@ -1,4 +1,4 @@
-"""A project whose cold start two processes share is the one that a single process prepares."""
+"""Preparing a project in two processes returns the same as in one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlrun.errors import ProjectError
 from sqlrun.pipeline import prepare
 
 ROOT = Path(__file__).parents[2]
-# A process of its own: pytest's has threads, and no fork is made there.
+# A separate process, because pytest's has threads, and sqlrun doesn't fork a process with threads.
 CODE = """
 import os, sys
 from pathlib import Path
@@ -45,13 +45,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shared(root: Path) -> tuple[str, int]:
-    """What two processes say of the project, and how many models the first of them compiled."""
+    """Return the project as prepared by two processes, and how many models the first of them compiled."""
     done = subprocess.run([sys.executable, "-c", CODE, str(root)], cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.rstrip("\n"), int(done.stderr)
 
 
-def test_two_processes_make_the_same(root: Path) -> None:
-    """Half of the models are compiled elsewhere, and known from then on."""
+def test_two_processes_return_the_same_project(root: Path) -> None:
+    """The other process compiles half of the models, which are cached from then on."""
     expected = str(prepare(root).workspace.prints)
 
     text, compiled = shared(root)
@@ -61,8 +61,8 @@ def test_two_processes_make_the_same(root: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["stg_retail_000__orders", "stg_wholesale_001__orders"])
-def test_a_mistake_in_either_half_is_told(root: Path, model: str) -> None:
-    """Nothing is told twice, and nothing is lost."""
+def test_a_mistake_in_either_half_is_reported(root: Path, model: str) -> None:
+    """Every problem is reported exactly once."""
     file = next(root.rglob(f"{model}.sql"))
     text = file.read_text()
     for wrong in (text.replace("status", "staatus"), text + ")"):

@@ -1,4 +1,4 @@
-"""A link in place of anything that sqlrun writes or deletes: no command writes or deletes where it leads."""
+"""A link in place of anything that sqlrun writes or deletes: no command writes or deletes at its destination."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(root: Path, words: list[str]) -> Result:
 
 
 def led_away(root: Path, place: Path) -> Path:
-    """Put a link in a place, to what stood there, now beside the project; or to files of somebody else's."""
+    """Put a link in a place, to its former content, moved outside of the project, or to foreign files."""
     outside = root.parent / "outside"
     if place.exists():
         place.rename(outside)
@@ -72,7 +72,7 @@ def test_no_command_writes_through_a_link_in_target(root: Path, place: str, comm
 
 
 def places(warehouse: Path) -> list[Path]:
-    """List everything in a warehouse down to the logs of its tables, and a landing's batches."""
+    """Return everything in a warehouse down to its tables' logs, and a landing's batches."""
     found = [*warehouse.glob("*"), *warehouse.glob("*/*"), *warehouse.glob("*/*/_delta_log")]
     return sorted({*found, *warehouse.glob("_sqlrun/checkpoints/**"), *warehouse.glob("_sqlrun/environments/*")})
 
@@ -99,7 +99,7 @@ def test_the_warehouse_itself_may_be_a_link(root: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["missing", "target"])
-def test_a_link_that_leads_nowhere_is_told(root: Path, to: str) -> None:
+def test_a_broken_link_is_reported(root: Path, to: str) -> None:
     shutil.rmtree(root / "target")
     (root / "target").symlink_to(to)
     shown = run(root, ["build"])

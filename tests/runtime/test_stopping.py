@@ -1,4 +1,4 @@
-"""A signal ends a command within two seconds, wherever it is, and no statement runs without end."""
+"""A signal ends a command within two seconds, wherever it is, and every statement has a time limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sqlrun.runtime import stopping
 from tests.support import broken, shops
 from tests.support.projects import ROOT
 
-# What a machine that is busy with other tests may add to the two seconds.
+# Tolerance in addition to the two seconds, for a machine that is busy with other tests.
 SECONDS = 2.0 + float(os.environ.get("SQLRUN_SLOWER", "3"))
 ENDLESS = """\
 select a.id, count(*) as n from {{ ref('stg_sales') }} as a
@@ -30,13 +30,13 @@ join {{ ref('stg_sales') }} as b on a.amount + b.amount >= 0
 join {{ ref('stg_sales') }} as c on a.amount + c.amount > b.amount - 1000
 group by a.id
 """
-# One step of DuckDB's that takes half a minute and heeds no interrupt.
+# One step of DuckDB that takes half a minute and ignores interrupts.
 DEAF = "select levenshtein(repeat('ab', 40000), repeat('ba', 40000))"
 FOREVER = "select count(*) from range(100000000) as a, range(100000000) as b where a.range * b.range % 7 = 3"
 
 
 def project(folder: Path, profile: str = "", rows: int = 8_000, **files: str) -> Path:
-    """Write a project with a model that takes for ever."""
+    """Write a project with a model that runs forever."""
     root = shops.project(folder)
     contract = broken.contract("huge", "id string", "n bigint", extra="    grain: [id]")
     given = {"models/huge.sql": ENDLESS, "models/huge.yml": contract}
@@ -56,7 +56,7 @@ def started(root: Path, *command: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str], *signals: signal.Signals) -> str:
-    """Send signals; make sure that it ends in time, by 130 and without a traceback; give what it said."""
+    """Send signals; require an end in time, by 130 and without a traceback; return the output."""
     began = time.monotonic()
     for number in signals:
         process.send_signal(number)
@@ -80,7 +80,7 @@ def until(process: subprocess.Popen[str], words: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGTERM,) * 2])
-def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
+def test_an_endless_statement_does_not_delay_the_end(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
     root = project(tmp_path)
     process = started(root, "build", "--every", "10m")
     until(process, "START merge model huge")
@@ -93,7 +93,7 @@ def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: t
 
 
 @pytest.mark.slow
-def test_the_next_build_takes_back_what_was_stopped(tmp_path: Path) -> None:
+def test_the_next_build_rolls_back_a_stopped_one(tmp_path: Path) -> None:
     root = project(tmp_path)
     process = started(root, "build")
     until(process, "START merge model huge")
@@ -109,7 +109,7 @@ def test_the_next_build_takes_back_what_was_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_model_that_runs_out_of_time_is_named_with_the_key(tmp_path: Path) -> None:
+def test_a_timeout_names_the_model_and_the_setting(tmp_path: Path) -> None:
     root = project(tmp_path, "statement_timeout: 6\n")
     process = started(root, "build")
     out, _ = process.communicate(timeout=60)
@@ -121,7 +121,7 @@ def test_a_model_that_runs_out_of_time_is_named_with_the_key(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_build_that_waits_for_another_one_ends_too(tmp_path: Path) -> None:
+def test_a_waiting_build_ends_on_a_signal(tmp_path: Path) -> None:
     root = project(tmp_path)
     lock = root / "warehouse" / "_sqlrun" / "lock"
     lock.parent.mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_a_build_that_waits_for_another_one_ends_too(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_check_that_never_ends_is_left(tmp_path: Path, sent: signal.Signals) -> None:
+def test_an_endless_check_is_abandoned(tmp_path: Path, sent: signal.Signals) -> None:
     """Its query runs in DuckDB, in a thread of the checks."""
     suite = (
         "expectations:\n  - type: unexpected_rows_expectation\n    kwargs:\n      unexpected_rows_query: >-\n"
@@ -157,7 +157,7 @@ def test_a_check_that_never_ends_is_left(tmp_path: Path, sent: signal.Signals) -
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5, 2.5])
 def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> None:
-    """While Python begins it is the signal that ends it; neither says more than a line."""
+    """During Python's start the signal itself ends it; in both cases it prints at most a line."""
     root = project(tmp_path)
     for command in (("build",), ("verify",), ("compile",)):
         process = started(root, *command)
@@ -168,8 +168,8 @@ def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> 
             out, _ = process.communicate(timeout=60)
 
             assert time.monotonic() - began < SECONDS
-            # What had ended before the signal came, has its own code.
-            # Before the first line of sqlrun's own it is Python that tells where it was.
+            # A command that had ended before the signal has its own code.
+            # Before the first line of sqlrun, Python itself prints where it was.
             begins = "_get_module_details" in out or ("Traceback" in out and "/sqlrun/" not in out)
             if not begins:
                 assert process.returncode in (130, -signal.SIGINT, 0, 2), out
@@ -177,8 +177,8 @@ def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> 
         process.communicate()
 
 
-def test_a_signal_outside_of_a_command_ends_it_as_one_within(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While click reads arguments, or leaves."""
+def test_a_signal_outside_of_a_command_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While click parses arguments, or exits."""
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -211,8 +211,8 @@ run()
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["reads", "leaves"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_before_and_after_a_command_is_told_in_a_line(where: str, sent: signal.Signals) -> None:
-    """As where a warm server runs it, see `test_warm.py`."""
+def test_a_signal_before_or_after_a_command_prints_one_line(where: str, sent: signal.Signals) -> None:
+    """As in the daemon, see `test_warm.py`."""
     with subprocess.Popen(
         [sys.executable, "-c", OUTSIDE], cwd=ROOT, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -249,8 +249,8 @@ run()
 
 
 @pytest.mark.parametrize("raised", ["library", "engine", "file"])
-def test_an_error_that_a_library_makes_of_a_signal_is_none(raised: str) -> None:
-    """DuckDB raises a RuntimeError, `Query interrupted`, where a signal comes while it asks Python for one."""
+def test_a_librarys_error_for_a_signal_is_no_error(raised: str) -> None:
+    """DuckDB raises a RuntimeError, `Query interrupted`, if a signal arrives while it asks Python for one."""
     found = subprocess.run(
         [sys.executable, "-c", SWALLOWED, "ls", raised], cwd=ROOT, text=True, capture_output=True, check=False
     )
@@ -274,8 +274,8 @@ with stopping.limited(connection.interrupt):
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", [DEAF, FOREVER], ids=["deaf", "endless"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_library_that_does_not_listen_is_ended_from_outside(statement: str, sent: signal.Signals) -> None:
-    """The main thread is within DuckDB, where no handler of Python's runs."""
+def test_an_unresponsive_library_is_killed(statement: str, sent: signal.Signals) -> None:
+    """The main thread is within DuckDB, where Python runs no signal handlers."""
     process = subprocess.Popen(
         [sys.executable, "-c", DEAD, statement], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -289,20 +289,20 @@ def test_a_library_that_does_not_listen_is_ended_from_outside(statement: str, se
     assert process.returncode != 0
 
 
-def test_a_statement_is_stopped_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_is_stopped_at_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopping._watch, "longest", 0.3)
     engine = DuckDBEngine()
     began = time.monotonic()
     with pytest.raises(EngineError, match="SR745 the statement ran longer"):
         engine.query(FOREVER, ())
     assert time.monotonic() - began < 5
-    # The session's next statement isn't hit by what came late.
+    # A late interrupt doesn't hit the session's next statement.
     assert engine.query("select 1 as a", ()).to_pylist() == [{"a": 1}]
     engine.close()
 
 
 def test_many_statements_have_their_own_limits() -> None:
-    """Eight at once, some of them over in time, none of the others hit."""
+    """Eight in parallel, some of them over in time, none of the others hit."""
     root = duckdb.connect()
     said: list[str] = []
 
@@ -328,8 +328,8 @@ def test_many_statements_have_their_own_limits() -> None:
     assert not stopping._watch.running
 
 
-def test_a_fork_hears_of_its_own_signals_alone() -> None:
-    """A byte that a child writes would be a second signal for its parent."""
+def test_a_fork_gets_only_its_own_signals() -> None:
+    """A byte written by a child would be a second signal for its parent."""
     with stopping.limited(lambda: None, 60):
         process = os.fork()
         if process == 0:

@@ -22,7 +22,7 @@ COMMANDS = (
     "build --help",
 "nothing", "show nothing", "new model made",
 )  # fmt: skip
-# How the shell starts it, and which of the streams is what.
+# The shell's redirections for each state of the streams.
 WAYS = {
     "stdout closed": ">&-",
     "stderr closed": "2>&-",
@@ -46,7 +46,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def run(root: Path, command: str, way: str) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SQLRUN_NO_SERVER": "1"}
-    for left in root.glob("models/made*"):  # by `new model made`, which overwrites nothing
+    for left in root.glob("models/made*"):  # by `new model made`, which never overwrites
         left.unlink()
     whole = f"set -o pipefail; {sys.executable} -m sqlrun {command} {way}"
     return subprocess.run(
@@ -77,7 +77,7 @@ def test_no_stream_breaks_a_command(root: Path, command: str, way: str) -> None:
 
 @pytest.mark.slow
 def test_a_closed_stream_never_becomes_a_file_of_the_project(root: Path) -> None:
-    """What is opened first takes the lowest number that is free: a line of the log would go into a table."""
+    """The next opened file takes the lowest free number: a line of the log would be written into a table."""
     assert run(root, "build --full-refresh", "<&- >&- 2>&-").returncode == 0
 
     for file in root.rglob("*"):
@@ -88,7 +88,7 @@ def test_a_closed_stream_never_becomes_a_file_of_the_project(root: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["build", "--every", "1h"], ["ls"], ["show", "by_shop"]])
-def test_a_terminal_that_goes_away_ends_a_command(root: Path, command: list[str]) -> None:
+def test_a_closed_terminal_ends_a_command(root: Path, command: list[str]) -> None:
     """The kernel sends SIGHUP, and each write fails from then on."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SQLRUN_NO_SERVER": "1", "TERM": "xterm"}
     log = root / "stderr.txt"
@@ -98,7 +98,7 @@ def test_a_terminal_that_goes_away_ends_a_command(root: Path, command: list[str]
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         os.execve(sys.executable, [sys.executable, "-m", "sqlrun", *command], environment)
     seen = b""
-    # Python itself doesn't begin on a terminal that has gone.
+    # Python itself doesn't start on a closed terminal.
     while (b"Next tick" if command[0] == "build" else b"  ") not in seen:
         seen += os.read(terminal, 4096)
     os.close(terminal)

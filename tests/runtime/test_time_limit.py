@@ -1,4 +1,4 @@
-"""A check that runs for ever is stopped, and is an error; the others of its table say what they have to say."""
+"""A check that runs forever is stopped and becomes an error; the table's other checks return their results."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ EVIL = r"^(\w+\s?)*$"
 TRAP = "a" * 40 + "!"
 
 
-def test_work_that_ends_gives_what_it_gives():
+def test_finished_work_returns_its_result():
     assert within(5, lambda: 3) == 3
     with pytest.raises(KeyError, match="x"):
         within(5, lambda: {}["x"])
 
 
-def test_work_that_does_not_end_is_stopped():
+def test_endless_work_is_stopped():
     def stubborn():
         while True:
             try:
@@ -49,7 +49,7 @@ def test_work_that_does_not_end_is_stopped():
     [EVIL, "(a|a)*b", "(a|b|ab)*c", "(x+x+)+y", "a?" * 40 + "a" * 40, r"(.*)(.*)(.*)(.*)(.*)(.*)[0-9]z", "(?=(a+)+b)",
      "(a{1,30}){1,30}b", "(?:(a)|b)*(?(1)(c+)+|d)"],
 )  # fmt: skip
-def test_patterns_that_run_away_are_known(pattern):
+def test_runaway_patterns_are_recognized(pattern):
     re.compile(pattern)
     assert may_run_away(pattern, 60, 1)
 
@@ -57,12 +57,12 @@ def test_patterns_that_run_away_are_known(pattern):
 @pytest.mark.parametrize(
     "pattern", ["", "abc", "^[A-Z]{2}-[0-9]{4}$", "^a+$", "x|y|z", r"\d{1,3}(?:\.\d{1,3}){3}", "^[^@]+@[^@]+[.][^@]+$"]
 )
-def test_patterns_that_do_not_are_too(pattern):
+def test_safe_patterns_are_recognized(pattern):
     assert not may_run_away(pattern, 30, 100)
 
 
 @pytest.mark.slow
-def test_a_regex_that_runs_away_is_an_error_and_stops_nothing_else():
+def test_a_runaway_regex_is_an_error_and_stops_nothing_else():
     rows = table(id=[1, 2], status=[TRAP, "ok"], qty=[1, -1])
     asked = (
         expect("expect_column_values_to_match_regex", column="status", regex=EVIL),
@@ -77,7 +77,7 @@ def test_a_regex_that_runs_away_is_an_error_and_stops_nothing_else():
     assert (bad.status, bad.unexpected, good.status) == ("fail", 1, "pass")
 
 
-def test_of_a_private_column_it_is_said_as_well():
+def test_a_runaway_regex_on_a_private_column_is_reported():
     rows = table(id=[1], email=[TRAP])
     asked = (expect("expect_column_values_to_match_regex", column="email", regex=EVIL),)
     (found,) = run_checks(model(), asked, Rows(rows), Terms(AS_OF, 0.3))
@@ -87,7 +87,7 @@ def test_of_a_private_column_it_is_said_as_well():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("match_on", ["any", "all"])
-def test_a_search_elsewhere_finds_the_same(kind, match_on):
+def test_a_search_in_another_process_finds_the_same(kind, match_on):
     texts = ["aa", "b", "a b", "", None, "é\n", "x" * 9 + "!", "\ud7ff\U0001f600", "aa"]
     rows = table(id=range(len(texts)), status=texts)
     kwargs = {"regex_list": [EVIL, "a"]} if "list" in kind else {"regex": EVIL}
@@ -121,7 +121,7 @@ def _apart(module, kind, prepared):
         module._risky = before
 
 
-def test_a_process_that_searches_is_killed():
+def test_a_searching_process_is_killed():
     started = time.monotonic()
     with pytest.raises(OutOfTimeError):
         searched([EVIL], [TRAP], 0.3)
@@ -130,7 +130,7 @@ def test_a_process_that_searches_is_killed():
 
 
 @pytest.mark.slow
-def test_sql_that_runs_for_ever_is_stopped_and_the_next_is_not():
+def test_endless_sql_is_stopped_and_the_next_statement_runs():
     rows = table(id=range(200_000))
     endless = "select a.* from {batch} a, {batch} b, {batch} c where a.id + b.id + c.id = -1"
     started = time.monotonic()
@@ -147,7 +147,7 @@ def test_sql_that_runs_for_ever_is_stopped_and_the_next_is_not():
 
 
 @pytest.mark.slow
-def test_python_that_runs_for_long_is_stopped():
+def test_long_running_python_is_stopped():
     rows = table(id=range(30_000), status=["January 31st, 2024 at 12:05:06 PM"] * 30_000)
     asked = (
         expect("expect_column_values_to_be_dateutil_parseable", column="status"),
@@ -172,7 +172,7 @@ def test_a_row_condition_that_divides_by_zero_is_an_error_too():
     assert result.status == "error"
 
 
-def test_the_profile_says_how_long(tmp_path):
+def test_the_profile_sets_the_time_limit(tmp_path):
     (tmp_path / "profiles").mkdir()
     file = tmp_path / "profiles" / "own.yml"
     file.write_text("engine: duckdb\nwarehouse: w\ncheck_timeout: 7\n")

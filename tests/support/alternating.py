@@ -1,4 +1,4 @@
-"""`engine: auto` whose choice is drawn for each table of each tick, whatever it would cost."""
+"""`engine: auto` with a random choice for each table of each tick, whatever it costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlrun.maintain import engine_selection
 
 
 def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
-    """Make an engine whose Spark is the one of all tests."""
+    """Return an engine that uses the Spark session of all tests."""
     made = AutoEngine(**given)
     made.spark = engine
     return made
@@ -24,9 +24,9 @@ def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
 
 @contextmanager
 def at_random(seed: str, share: float = 0.5) -> Iterator[list[str]]:
-    """Have each table's engine drawn, Spark with a chance of `share`; give the names of those that were drawn.
+    """Draw each table's engine, Spark with probability `share`; yield the list of drawn engines.
 
-    A seed draws the same for a table whatever other threads do meanwhile.
+    A seed draws the same engine for a table, whatever other threads do meanwhile.
     """
     drawn: list[str] = []
     turn: Counter[str] = Counter()

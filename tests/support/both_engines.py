@@ -1,4 +1,4 @@
-"""Single calls over one table of typed rows, asked of DuckDB as sqlrun writes them, to be held to Spark's answers."""
+"""Single calls over one table of typed rows, run on DuckDB as sqlrun compiles them, to compare with Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """A table: its name, its columns with their types, and its rows, each value as a literal of Spark's or None."""
+    """A table: its name, its columns with types, and its rows, each value a Spark literal or None."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -39,7 +39,7 @@ class Rows:
         return {"ref": {self.name: dict(self.columns)}}
 
     def on_spark(self) -> str:
-        """Write the rows as a query of Spark's."""
+        """Return the rows as a query for Spark."""
         lines = [
             ", ".join(
                 f"cast({'null' if value is None else value} as {kind}) as {name}"
@@ -50,7 +50,7 @@ class Rows:
         return " union all ".join(f"select {line}" for line in lines)
 
     def on_duckdb(self, values: Iterable[Row]) -> duckdb.DuckDBPyConnection:
-        """Make a connection that holds the rows under the name that a compiled query reads."""
+        """Return a connection with the rows, under the table name that compiled queries use."""
         connection = connect()
         kinds = ", ".join(f'"{name}" {type_name(kind, "duckdb")}' for name, kind in self.columns)
         connection.execute(f'create table "{self.name}__new" ({kinds})')
@@ -60,7 +60,7 @@ class Rows:
 
 
 def query(sql: str, names: Sequence[str], table: Rows) -> Query | str:
-    """Take a query over the table through sqlrun's gate; a text says why it is refused."""
+    """Return a query over the table, parsed by sqlrun; a text is the reason for its rejection."""
     columns = tuple(Column(name, "string", "", Place("x")) for name in names)
     model = Model("asked", "asked.sql", sql, "asked.yml", "", (), False, columns, Config(), ())
     lines = tuple(range(1, sql.count("\n") + 2))
@@ -77,7 +77,7 @@ def query(sql: str, names: Sequence[str], table: Rows) -> Query | str:
 
 
 def on_duckdb(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str], table: Rows) -> list[Row] | str:
-    """Give DuckDB's rows; a text says that sqlrun refuses the query, or which error it ends in."""
+    """Return DuckDB's rows; a text says that sqlrun rejects the query, or which error it raises."""
     made = query(sql, names, table)
     if isinstance(made, str):
         return made
@@ -92,7 +92,7 @@ def on_duckdb(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequence[s
 
 
 def plain(value: Any) -> Any:
-    """Write a value so that both engines' are equal: doubles to nine digits, a struct as a row."""
+    """Return a value in a form that is equal for both engines: doubles to nine digits, a struct as a row."""
     match value:
         case Mapping():
             return tuple(plain(part) for part in value.values())

@@ -9,7 +9,7 @@ SETTINGS = '[tool.sqlrun]\nname = "small"\n'
 
 
 def contract(name: str, *columns: str, extra: str = "") -> str:
-    """A model's YAML; columns are int unless they say `name type`."""
+    """Return a model's YAML; columns are int unless given as `name type`."""
     lines = ["models:", f"  - name: {name}", "    description: A row.", *extra.splitlines(), "    columns:"]
     for column in columns or ("id",):
         words = column.split()
@@ -18,7 +18,7 @@ def contract(name: str, *columns: str, extra: str = "") -> str:
 
 
 def write(folder: Path, files: Mapping[str, str]) -> Path:
-    """Write files; pyproject.toml has a name alone unless it is among them."""
+    """Write files; pyproject.toml has only a name unless it is among them."""
     for name, text in {"pyproject.toml": SETTINGS, **files}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -26,7 +26,7 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def models(queries: Mapping[str, str], macros: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Files of models by path (`marts/sums`) and macros by name."""
+    """Return files of models by path (`marts/sums`) and macros by name."""
     files = {f"macros/{name}.sql": text for name, text in (macros or {}).items()}
     for path, sql in queries.items():
         files[f"models/{path}.sql"] = sql

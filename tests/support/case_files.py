@@ -1,9 +1,9 @@
-"""Reads `.case` files: tables, a view, and steps of changes with the view's expected change.
+"""Parser of `.case` files: tables, a view, and steps of changes with the view's expected change.
 
-Words in the first column: case, table, view, kept, as_of, change, expect, refuse. Indented lines belong to the word
-before. `table orders(a int not null, b string) grain(a) grows repeats`; `view v grain(a) partition(b) as` and the query
-below; `kept additive` names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may follow the
-sign); `expect` closes a step; `refuse SR502` says that the query can't be kept at all.
+Keywords in the first column: case, table, view, kept, as_of, change, expect, refuse. Indented lines belong to the
+keyword before. `table orders(a int not null, b string) grain(a) grows repeats`; `view v grain(a) partition(b) as` and
+the query below; `kept additive` names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may
+follow the sign); `expect` ends a step; `refuse SR502` means that the query can't be maintained.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _view(text: str) -> View:
 
 
 def read(path: Path) -> list[Case]:
-    """Read a file; an unknown word is an error with file and line."""
+    """Return the cases of a file; an unknown keyword is an error with file and line."""
     cases: list[Case] = []
     mode, now = "", START
     step: Step | None = None

@@ -1,4 +1,4 @@
-"""Delta logs as if they had been written at another time."""
+"""Delta logs with other commit times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def commit_as_of(log: Path, moment: int) -> None:
-    """Rewrite an entry of a log as if it had been written at a moment, in milliseconds."""
+    """Set the time of a log's entry, in milliseconds."""
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     for action in actions:
         if "commitInfo" in action:

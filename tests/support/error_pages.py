@@ -1,7 +1,7 @@
-"""One page for each code, docs/errors/SR504.md: what docs/errors.md says, and an example that a test holds true.
+"""One page for each code, such as docs/errors/SR504.md: its row of docs/errors.md, and a tested example.
 
-The example is a project of cases/errors with what sqlrun prints; for a code that is a reason, the queries of
-docs/reference/sql.md that have it. Written by SQLRUN_WRITE=1 pytest tests/commands/test_error_pages.py.
+The example is a project of cases/errors with sqlrun's output; for a reason code, the queries of docs/reference/sql.md
+that have it. SQLRUN_WRITE=1 pytest tests/commands/test_error_pages.py writes the pages.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ FOLDER = ROOT / "docs" / "errors"
 CASES = ROOT / "tests" / "cases" / "errors"
 QUERIES = ROOT / "docs" / "reference" / "sql.md"
 LANGUAGES = {".sql": "sql", ".yml": "yaml", ".toml": "toml", ".csv": "csv", ".py": "python"}
-# What a reader takes in at a glance; a longer file says too little about the one mistake in it.
+# Maximum length of an example's file: a longer one hides the one mistake in it.
 LONGEST = 1500
 
 
 def rows(path: Path) -> list[list[str]]:
-    """Give the cells of a page's tables."""
+    """Return the cells of a page's tables."""
     lines = path.read_text(encoding="utf-8").split("\n")
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines if line.startswith("| ")]
 
 
 def code_of(cell: str) -> str:
-    """Give the code in a cell of the index, linked or not; empty where there is none."""
+    """Return the code in a cell of the index, linked or not; "" if there is none."""
     found = re.match(r"\[?(SR\d{3})", cell)
     return found[1] if found else ""
 
 
 def pages() -> dict[str, str]:
-    """Write every page, by code."""
+    """Return every page, by code."""
     title, written = "", {}
     for line in INDEX.read_text(encoding="utf-8").split("\n"):
         if line.startswith("## "):
@@ -53,18 +53,18 @@ def _page(code: str, title: str, says: str, advice: str) -> str:
 
 
 def _unlinked(text: str) -> str:
-    """Point a link of the index from the folder below it."""
+    """Return a link of the index as seen from the folder below it."""
     return re.sub(r"\]\((?!http|#)", "](../", text.replace("\\|", "|"))
 
 
 def _project(code: str) -> list[str]:
-    """Show the shortest case of a code: the file that is wrong, and what sqlrun prints."""
+    """Return the shortest case of a code: the wrong file, and sqlrun's output."""
     found = []
     for folder in sorted(CASES.glob(f"{code}_*")):
         said = (folder / "expected.txt").read_text(encoding="utf-8")
         place = re.match(r"SR\d{3} (\S+?):\d+", said)
         file = folder / place[1] if place else folder
-        # Bytes that are no text, and files whose length is the mistake, can't be shown.
+        # Binary files, and files whose length is the mistake, can't be shown.
         text = file.read_bytes().decode("utf-8", errors="replace") if file.is_file() else ""
         if len(text) <= LONGEST and "\ufffd" not in text and "\0" not in text:
             found.append((len(said) + len(text), said, place[1] if place else "", text))
@@ -82,7 +82,7 @@ def _block(text: str, language: str) -> str:
 
 
 def _queries(code: str) -> list[str]:
-    """List the queries of the SQL reference that have a code as their reason."""
+    """Return the queries of the SQL reference that have a code as their reason."""
     found = [cells[0] for cells in rows(QUERIES) if len(cells) == 3 and cells[2] == code and cells[0].startswith("`")]
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""A small project with a table of each kind, and what other writers do to them through delta-rs."""
+"""A small project with a table of each kind, and changes by other writers through delta-rs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CITIES = {
     "all_lines": ("select id, version, shop, amount from {{ ref('stg_lines') }}", QUERIES["stg_lines"][1][:4]),
 }
 PROFILES = {name: f"engine: {name}\nwarehouse: warehouse\n" for name in ("duckdb", "spark", "auto")}
-# Tables by kind: what lands, what only grows, merges, whole keys, hidden state, seeds.
+# Tables by kind: landing, append-only, merge, full rewrite by key, hidden state, seed.
 KINDS = ("stg_lines", "all_lines", "stg_sales", "fct_slots", "mart_best", "best_slot__state_1", "shops")
 BOOKS = ("receipts", "checks", "measures")
 
@@ -82,7 +82,7 @@ def arrive(site: Site, number: int) -> None:
 
 
 def command(site: Site, *words: str, code: int | None = 0, profile: str = "duckdb") -> str:
-    """Run a command as a user does; give what it said, in one line."""
+    """Run a command as a user does; return its output in one line."""
     found: Result = CliRunner().invoke(main, ["--project-dir", str(site.root), *words, "--profile", profile])
     assert code is None or found.exit_code == code, found.output
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
@@ -95,7 +95,7 @@ def build(site: Site, number: int, *options: str, code: int = 0, profile: str = 
 
 
 def cut_short(site: Site, number: int) -> None:
-    """Tick, and die before it is published: every table is ahead of what readers see."""
+    """Run a tick that dies before it is published: every table is ahead of its published version."""
     with suppress(Stop), stopping(Ledger, "publish", 1, after=False):
         site.tick(at(number))
 
@@ -109,7 +109,7 @@ def path_of(site: Site, name: str) -> str:
 
 
 def true(site: Site, number: int, lines: int) -> None:
-    """Each table is its own query, every line is there once, and checksums and doctor agree."""
+    """Require that each table equals its query, every line is there once, and checksums and doctor agree."""
     assert differences(site, at(number)) == {}
     assert len(site.rows("stg_lines")) == lines
     command(site, "verify")
@@ -173,7 +173,7 @@ HARMLESS: dict[str, Callable[[DeltaTable], object]] = {
 
 
 def newest(path: str) -> dict[str, object]:
-    """Read what the newest commit of a table says of itself."""
+    """Return the commit information of a table's latest commit."""
     log = sorted((Path(path) / "_delta_log").glob("*.json"))[-1]
     found: dict[str, object] = next(
         a["commitInfo"] for a in map(json.loads, log.read_text().split("\n")[:-1]) if "commitInfo" in a

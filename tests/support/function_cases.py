@@ -1,10 +1,10 @@
-"""Reads `cases/functions/*.case`: examples of functions and operators, each with what Spark says of it.
+"""Parser of `cases/functions/*.case`: examples of functions and operators with Spark's results.
 
-`function NAME` or `operator NAME` in the first column; below, indented, one example a line: an expression (or a
-whole SELECT from `t`), an arrow, and the value. The arrow says what DuckDB does: `=>` gives the same value, `*>` is
-refused before it runs (SR310), `!>` ends in an error while it runs, `~>` gives another value, for a reason that
-`sqlrun/transpile/function_catalogue.py` notes. `error` stands for an error of Spark's, with its class.
-SQLRUN_WRITE=1 pytest tests/spark/test_functions_spark.py writes the arrows and values anew.
+`function NAME` or `operator NAME` is in the first column. Below it are indented examples, one on each line: an
+expression (or a whole SELECT from `t`), an arrow, and the value. The arrow says what DuckDB does: `=>` returns the
+same value, `*>` is rejected before it runs (SR310), `!>` raises an error at runtime, `~>` returns another value, for a
+reason in `sqlrun/transpile/function_catalogue.py`. `error` stands for a Spark error, with its class.
+SQLRUN_WRITE=1 pytest tests/spark/test_functions_spark.py rewrites arrows and values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlrun.project import Column, Config, Model, Project, Rendered
 CASES = Path(__file__).parents[1] / "cases" / "functions"
 FILES = sorted(CASES.glob("*.case"))
 MOMENT = Moment(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc), None)
-# The rows that aggregates and window functions look at.
+# The rows for aggregates and window functions.
 ROWS = """with t as (
     select 1 as k, 3 as i, cast(1.50 as decimal(10,2)) as d, cast(0.5 as double) as x, 'b' as s, true as b,
         timestamp '2026-01-02 03:04:05' as at
@@ -41,7 +41,7 @@ ARROWS = {"=>": "same", "*>": "refused", "!>": "error", "~>": "other"}
 
 @dataclass
 class Example:
-    """One example. `subject` is the function or operator that it is one of."""
+    """One example; `subject` is its function or operator."""
 
     place: str
     kind: str
@@ -52,18 +52,18 @@ class Example:
 
     @property
     def by_itself(self) -> bool:
-        """Tell whether the example stands alone in its query: it gives rows or an error, or its plan is a dear one."""
+        """Return whether the example needs its own query: it returns rows or an error, or its plan is expensive."""
         rows_of_its_own = self.sql.startswith("select ") or " over (" in self.sql
         return rows_of_its_own or "(distinct" in self.sql or self.value.startswith("error")
 
     @property
     def has_clock(self) -> bool:
-        """Tell whether the example asks for the time, which Spark itself would tell as it is now."""
+        """Return whether the example uses the current time, for which Spark itself would return another value."""
         return re.search(r"\b(now|curdate|current_\w+)\b", self.sql) is not None
 
 
 def read(path: Path) -> list[Example]:
-    """Read a file; a line that is none of the above is an error with its place."""
+    """Return the examples of a file; an invalid line is an error with its place."""
     found: list[Example] = []
     kind = subject = ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -83,7 +83,7 @@ def read(path: Path) -> list[Example]:
 
 
 def write(path: Path, examples: list[Example]) -> None:
-    """Write a file anew, with its comments."""
+    """Rewrite a file, with its comments."""
     lines = [line for line in path.read_text().splitlines() if line.startswith("#")]
     subject = ""
     for example in examples:
@@ -95,7 +95,7 @@ def write(path: Path, examples: list[Example]) -> None:
 
 
 def statement(examples: list[Example]) -> str:
-    """Write one query that gives the values of all examples, in columns c0, c1, ..."""
+    """Return one query with the values of all examples, in columns c0, c1, ..."""
     first = examples[0].sql
     if first.startswith("select "):
         return f"{ROWS}\n{first}"
@@ -108,7 +108,7 @@ def _looks_at_rows(example: Example) -> bool:
 
 
 def compiled(examples: list[Example]) -> Query:
-    """Take examples through the gate, as a model's query."""
+    """Return examples parsed by sqlrun, as a model's query."""
     sql = statement(examples)
     columns = tuple(Column(f"c{n}", "string", "", Place("x")) for n in range(len(examples)))
     model = Model("example", "example.sql", sql, "example.yml", "", (), False, columns, Config(), ())
@@ -125,17 +125,17 @@ def rendered(model: Model) -> Rendered:
 
 
 def text(query: Query, dialect: Any) -> str:
-    """Write an example's query for an engine."""
+    """Return an example's query in an engine's dialect."""
     return whole_query({query.name: query}, query.name, (), MOMENT, dialect)
 
 
 def rows(table: Any) -> str:
-    """Write a result as text: rows sorted, apart by `|`."""
+    """Return a result as text: rows sorted, separated by `|`."""
     return " | ".join(sorted("; ".join(shown(value) for value in row.values()) for row in table.to_pylist()))
 
 
 def shown(value: Any) -> str:
-    """Write a value so that other types have other texts: 1 is no 1.0, a date no time, a time in UTC ends in Z."""
+    """Return a value as text that differs between types: 1 is not 1.0, a date not a time; a UTC time ends in Z."""
     match value:
         case None:
             return "NULL"

@@ -1,7 +1,7 @@
-"""Prepares hostile projects in a process with little memory and time, and tells what it opened, ran and said.
+"""Prepare hostile projects in a process with little memory and time, and report what it opened, ran and printed.
 
-`python -m tests.support.hostile` reads cases as JSON from stdin and answers each with a line of JSON. The name of a
-case is printed before it begins: a child that is killed has told by which.
+`python -m tests.support.hostile` reads cases as JSON from stdin and writes a line of JSON for each. It prints the name
+of a case before it starts it: if the child is killed, the last name shows the case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.broken import contract, write
 ROOT = Path(__file__).parents[2]
 CANARY = "canary-5d0c1f"
 MEMORY = 1536 << 20
-# Of the processor's time for a case; what waits instead of computing is found out by the time for all of them.
+# Maximum seconds of CPU time for a case; `LONGEST` limits the whole run, also cases that wait without computing.
 SECONDS = 60
 LONGEST = 900
 SOURCES = """\
@@ -41,7 +41,7 @@ sources:
           - {name: a, data_type: int, description: It.}
           - {name: b, data_type: string, description: It.}
 """
-# What each case's files stand in.
+# The project into which each case's files are written.
 PROJECT = {
     "pyproject.toml": '[tool.sqlrun]\nname = "small"\n[tool.sqlrun.vars]\nnumbers = [1, 2, 3]\n',
     "models/_sources.yml": SOURCES,
@@ -56,7 +56,7 @@ WATCHED = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "
 
 @dataclass(frozen=True)
 class Told:
-    """What became of a case: problems as `SR301 file:line:col`, the text printed, what was done outside."""
+    """Outcome of a case: problems as `SR301 file:line:col`, the printed text, and actions outside of the project."""
 
     name: str
     seconds: float
@@ -68,7 +68,7 @@ class Told:
 def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Told]:
     """Prepare each project in one child.
 
-    A text of `-> FILE` makes a link; a "file" called `opens` is one that the child reads, to see whether that is seen.
+    A text of `-> FILE` creates a link; the child opens a "file" named `opens`, to prove that this is reported.
     """
     environment = {**os.environ, "CANARY": CANARY, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -86,7 +86,7 @@ def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Told]:
 
 
 def prepared(root: Path) -> str:
-    """Prepare a project; the SQL that either engine would get."""
+    """Prepare a project; return the SQL for both engines."""
     from sqlrun.explain import explain
     from sqlrun.pipeline import prepare
     from sqlrun.project import Profile
@@ -109,7 +109,7 @@ def answers(cases: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Any]]:
         known = (place, str(ROOT), sys.prefix, sys.base_prefix, "/proc/self", "/usr/share/zoneinfo")
 
         def watch(event: str, args: tuple[Any, ...]) -> None:
-            # A descriptor's file was seen when it was opened: an import writes what it compiled through one.
+            # A descriptor's file was reported when it was opened: an import writes compiled code through one.
             if event == "open" and not (isinstance(args[0], int) or str(args[0]).startswith(known)):
                 outside.append(f"open {args[0]}")
             elif event.startswith(WATCHED):
@@ -123,7 +123,7 @@ def answers(cases: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Any]]:
                     (root / part).unlink()
                     (root / part).symlink_to(text.removeprefix("-> "))
             if number == 0:
-                prepared(write(Path(place) / "first", PROJECT))  # what is imported late is imported now
+                prepared(write(Path(place) / "first", PROJECT))  # do late imports now
                 sys.addaudithook(watch)
             outside.clear()
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -148,7 +148,7 @@ def main() -> None:
 
 @dataclass
 class Case:
-    """A case of a file: what its project holds beside the rest, and how it has to be refused (if at all)."""
+    """A case of a file: its project's files, and its expected rejection (if any)."""
 
     name: str
     line: int
@@ -157,7 +157,7 @@ class Case:
 
 
 def read(file: Path) -> list[Case]:
-    """Read cases: `case NAME`, each file with its text indented below, then `refused CODE PLACE` or `harmless`."""
+    """Return the cases of a file: `case NAME`, its files with indented text, `refused CODE PLACE` or `harmless`."""
     cases: list[Case] = []
     name = ""
     for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
@@ -175,7 +175,7 @@ def read(file: Path) -> list[Case]:
 
 
 def rewritten(file: Path, told: Mapping[str, Told]) -> str:
-    """Write what came of each case behind it."""
+    """Return the file's text with the outcome of each case."""
     kept: list[str] = []
     name = ""
 

@@ -1,4 +1,4 @@
-"""Lines of the reference project's source, good and broken ones, by what is special about them."""
+"""Lines of the reference project's source, valid and broken ones, by their peculiarity."""
 
 from __future__ import annotations
 

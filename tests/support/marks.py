@@ -1,4 +1,4 @@
-"""Marks of parametrised tests."""
+"""Marks of parametrized tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles models over input tables and keeps them in DuckDB's memory, as unit tests of models do."""
+"""Models over input tables, compiled and maintained in DuckDB's memory as in unit tests of models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ type_name = cache(spelled)
 
 @dataclass
 class Table:
-    """An input of a test: `grows` says that only additions will come, `required` which columns are never NULL."""
+    """An input of a test: `grows` means append-only, `required` are the columns that are never NULL."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -55,7 +55,7 @@ def _contract(table: Table) -> tuple[Column, ...]:
 
 @dataclass
 class View:
-    """A model of a test, its query over plain table names."""
+    """A model of a test, with a query over plain table names."""
 
     name: str
     sql: str
@@ -72,7 +72,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def frozen(value: Any) -> Any:
-    """Make a value of a result hashable."""
+    """Return a value of a result in a hashable form."""
     if isinstance(value, list):
         return tuple(frozen(v) for v in value)
     if isinstance(value, dict):
@@ -87,14 +87,14 @@ def bag(connection: duckdb.DuckDBPyConnection, sql: str) -> Bag:
 
 @dataclass
 class Memory:
-    """Models over input tables; `step` applies changes and brings every model up to date."""
+    """Models over input tables; `step` applies changes and updates every model."""
 
     tables: list[Table]
     views: list[View]
     connection: duckdb.DuckDBPyConnection = field(default_factory=connect)
     previous: datetime | None = None
     compiled: tuple[Compiled, ...] = ()
-    dialect: Dialect = "duckdb"  # of the statements; the rows are DuckDB's all the same
+    dialect: Dialect = "duckdb"  # of the statements; the rows are in DuckDB in any case
 
     def __post_init__(self) -> None:
         self.kept_in = unit_memory.Memory(self.connection, self.computer())
@@ -104,7 +104,7 @@ class Memory:
         self.queries = {c.name: c.query for c in self.compiled}
 
     def computer(self) -> Computer:
-        """Give who carries out the statements."""
+        """Return the executor of statements."""
         return OnDuckDB()
 
     def _compile(self) -> tuple[Compiled, ...]:
@@ -158,14 +158,14 @@ class Memory:
     def _describe(
         self, model: Model, names: list[str], models: list[Model], queries: dict[str, Query]
     ) -> tuple[Column, ...]:
-        """Take the contract's types from DuckDB's own answer to the query."""
+        """Return the contract's columns with the types of DuckDB's result."""
         from sqlrun.parse.parse import _parse, _qualify
 
         rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
         schema = schema_of(self._project(models))
         tree = decimal_casts.typed(_qualify(_parse(rendered), rendered, schema))
         bare = Query(rendered, tree, ())
-        views = [v.name for v in self.views]  # the tables of models above are not there yet
+        views = [v.name for v in self.views]  # the inputs' tables don't exist yet
         text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")
         columns = []
         for name, kind, *_ in self.connection.execute(f"describe {text}").fetchall():
@@ -189,13 +189,13 @@ class Memory:
             self.connection.execute(f'insert into "{table}__changes" values {", ".join(tuples)}')
 
     def step(self, as_of: datetime, whole: bool = False) -> None:
-        """Carry out one tick over the recorded changes; `whole` computes tables whole that could be kept by them."""
+        """Run one tick over the recorded changes; `whole` recomputes tables that could be maintained incrementally."""
         moment, fresh, changed = Moment(as_of, self.previous), self.previous is None, self.load()
         for model in self.compiled:
 
             def write(stage: Stage, seen: frozenset[str], model: Compiled = model) -> Written | None:
                 tick = Tick(moment, seen, fresh, whole and has_choice(stage))
-                wanted = stage.method == "full" or whole  # written only where it is read: that takes a while
+                wanted = stage.method == "full" or whole  # compiled only on demand, because it is slow
                 prepared = prepare(stage, tick, self.dialect, self.full(model.name, as_of) if wanted else "")
                 if prepared is None:
                     return None
@@ -208,18 +208,18 @@ class Memory:
         self.previous = as_of
 
     def load(self) -> set[str]:
-        """Make the tables what the recorded changes make of them; name those that changed."""
+        """Apply the recorded changes to the inputs; return the names of the changed tables."""
         return {table.name for table in self.tables if self._apply(table)}
 
     def forget(self) -> None:
-        """Leave no changes for the next step."""
+        """Clear the changes for the next step."""
         self.kept_in.forget(table.name for table in self.tables)
 
     def _apply(self, table: Table) -> bool:
         return self.kept_in.load(table.name)
 
     def full(self, name: str, as_of: datetime) -> str:
-        """Write the oracle: the model's whole query over the new tables."""
+        """Return the oracle: the model's whole query over the post-states."""
         views = [c.name for c in self.compiled if c.is_view]
         return compiler.whole_query(self.queries, name, views, Moment(as_of, None), self.dialect)
 
@@ -228,7 +228,7 @@ class Memory:
         return bag(self.connection, f'select {self._public(model)} from "{name}__new"')
 
     def held(self) -> dict[str, Bag]:
-        """Give all rows of all tables of models, hidden tables and hidden columns included."""
+        """Return all rows of all tables of models, including hidden tables and columns."""
         found = {}
         for stage in (stage for model in self.compiled for stage in model.stages):
             listed = ", ".join(identifier(c.name, "duckdb") for c in stage.columns)
@@ -247,7 +247,7 @@ class Memory:
 
 
 def assert_bound(prepared: Prepared) -> None:
-    """Hold a statement to the relations that it says it reads: an engine supplies no others."""
+    """Require that a statement reads the declared relations only: an engine supplies no others."""
     match prepared.statement:
         case Merge(delta=text) | Append(sql=text) | Replace(sql=text):
             used = set(re.findall(r'"(\w+?)__(old|new|changes)"', text))

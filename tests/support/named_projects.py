@@ -1,6 +1,6 @@
-"""A project in which one thing is given any name: a seed, a variable, a file of a source, a field, a macro, a folder.
+"""A project with one thing of any name: a seed, a variable, a file of a source, a field, a macro, a folder.
 
-Its mart counts sales by a shop's region, so that what is shown can be told from the files alone.
+Its mart counts sales by a shop's region, so that the expected rows follow from the files alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlrun.transpile.writer import identifier, string
 
-# What a name can be given to.
+# Things that can get a name.
 SLOTS = (
     "seed", "seed column", "seed value", "var", "var value", "source file", "field", "struct field", "model",
     "staging model", "macro", "source", "source group", "folder of models", "profile", "env", "tag",
@@ -23,7 +23,7 @@ HEAD = "    description: It.\n"
 
 @dataclass(frozen=True)
 class Names:
-    """The name of each thing; those that nobody asks about are plain."""
+    """The name of each thing; all others have plain names."""
 
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -32,22 +32,22 @@ class Names:
 
 
 def spark(name: str) -> str:
-    """Write a name in a query."""
+    """Return a name quoted for a query."""
     return identifier(name, "spark")
 
 
 def quoted(name: str) -> str:
-    """Write a name in a call of Jinja's, which reads backslashes as Spark does."""
+    """Return a name quoted for a call in Jinja, which reads backslashes as Spark does."""
     return string(name, "spark")
 
 
 def text(value: str) -> str:
-    """Write a value as YAML, JSON and TOML have it."""
+    """Return a value quoted for YAML, JSON and TOML."""
     return json.dumps(value, ensure_ascii=not value.isprintable())
 
 
 def files(names: Names) -> dict[str, str]:
-    """Return the project's files by their paths; a name may make a path that can't be."""
+    """Return the project's files by path; a name may produce an impossible path."""
     seed, key = names.of("seed", "regions"), names.of("seed column", "shop")
     value, variable = names.of("seed value", "north"), names.of("var", "least")
     field_, inner = names.of("field", "shop"), names.of("struct field", "city")
@@ -112,7 +112,7 @@ def write(root: Path, names: Names) -> bool:
 
 
 def deliver(root: Path, names: Names, number: int) -> None:
-    """Write a source's file with two lines more."""
+    """Write a source's file with two more lines."""
     folder = root / "data" / "orders"
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{names.of('source file', 'f')}{number}.jsonl"

@@ -1,4 +1,4 @@
-"""Lines whose fields lie in arrays of arrays and structs of structs, and what is wrong with each, on both engines."""
+"""Lines with fields in nested arrays and structs, and the fault of each, on both engines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _part(**inner: Any) -> dict[str, Any]:
     return _stop(parts=[STOP["parts"][0], {"n": 3, "ok": True, **inner}])
 
 
-# The line, and what is wrong with it.
+# The line, and its fault.
 LINES: dict[str, tuple[str, str | None]] = {
     "good": (json.dumps(GOOD), None),
     "nothing inside": (_line(grid=[], stops=[], note=None), None),
@@ -78,7 +78,7 @@ LINES: dict[str, tuple[str, str | None]] = {
 
 
 def judged(dialect: Dialect) -> str:
-    """A query for the name of each line and what is wrong with it."""
+    """Return a query for the name of each line and its fault."""
     values = " union all ".join(
         f"select {sql.string(line, dialect)} as value, {sql.string(name, dialect)} as file"
         for name, (line, _) in LINES.items()

@@ -1,6 +1,6 @@
 """Each aggregate of the function list over odd groups: empty, one row, all NULL, constant, NaN, infinities, huge.
 
-tests/spark/test_odd_groups_spark.py holds DuckDB's answers, as sqlrun writes its SQL, to Spark's.
+tests/spark/test_odd_groups_spark.py compares DuckDB's results for sqlrun's SQL with Spark's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GROUPS: dict[str, list[Row]] = {
     "five rows": [(k, k * k, k, f"{k}.50", k / 4, k * 1.5 - 2, k > 2, "abcde"[k]) for k in range(5)],
 }  # fmt: skip
 _NUMBERS = ("i", "b", "d", "x")
-# Here doubles cancel each other, and Spark's own last digits depend on the order of the rows.
+# Groups in which doubles cancel out, and Spark's own last digits depend on the order of rows.
 ROUGH = frozenset({"far from zero", "huge"})
 _PAIRS = ("x, y", "y, x", "i, j", "d, x", "x, x")
 ONE_NUMBER = (
@@ -66,7 +66,7 @@ OTHERS = (
 )  # fmt: skip
 
 
-# No windows: what Spark or sqlrun has no window of.
+# Calls that Spark or sqlrun has no window for.
 _GROUPED = ("distinct", "filter", "within group", "sort_array", "percentile", "string_agg", "any_value", "first_value")
 OVER = (
     "partition by g",
@@ -76,7 +76,7 @@ OVER = (
 
 
 def calls(numbers: tuple[str, ...] = _NUMBERS, pairs: tuple[str, ...] = _PAIRS) -> list[str]:
-    """List the calls that are compared."""
+    """Return the compared calls."""
 
     def of(form: str, arguments: str) -> str:
         return form.format(arguments) if "{}" in form else f"{form}({arguments})"
@@ -87,26 +87,26 @@ def calls(numbers: tuple[str, ...] = _NUMBERS, pairs: tuple[str, ...] = _PAIRS) 
 
 
 def windows() -> list[str]:
-    """List calls over windows: the whole group, a growing and a sliding frame."""
+    """Return calls over windows: the whole group, a growing and a sliding frame."""
     plain = [call for call in calls(("d", "x"), ("i, j",)) if not any(word in call for word in _GROUPED)]
     return [f"{call} over ({window})" for call in plain for window in OVER]
 
 
 def values() -> Iterator[Row]:
-    """List the rows as Python values."""
+    """Yield the rows as Python values."""
     for name, group in GROUPS.items():
         for number, row in enumerate(group, 1):
             yield (name, number, *row)
 
 
 def table() -> Rows:
-    """Make the table of all groups."""
+    """Return the table of all groups."""
     literals = (tuple(None if value is None else f"'{value}'" for value in row) for row in values())
     return Rows("odd", COLUMNS, tuple(literals))
 
 
 def statement(items: list[str], source: str) -> str:
-    """Write one query, the groups in it and one without rows; over windows, a row for each row."""
+    """Return one query with all groups and an empty one; over windows, with a row for each row."""
     each = ", ".join(f"{call} as c{number}" for number, call in enumerate(items))
     if any(" over (" in call for call in items):
         return f"select concat(g, ' ', cast(n as string)) as g, {each} from {source}"

@@ -1,4 +1,4 @@
-"""A case on Delta tables: each statement is carried out by a real engine, and another one each time, if need be."""
+"""A case on Delta tables: each statement is run by a real engine, if needed by another one each time."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ APP = "case"
 
 @dataclass
 class OnDelta:
-    """Plays a case on Delta tables beside `memory`, which keeps the same tables without files and has its own tests.
+    """Plays a case on Delta tables in parallel with `memory`, which has the same tables without files, tested apart.
 
-    `draw` gives the engine of each statement, `wrote` names who made each commit. `read` has the
-    version of each input that a table has seen.
+    `draw` returns the engine of each statement, `wrote` lists the writer of each commit. `read` has the version of each
+    input that a table has read.
     """
 
     folder: Path
@@ -60,7 +60,7 @@ class OnDelta:
         self.specs[spec.name], self.heads[spec.name] = spec, 0
 
     def play(self) -> None:
-        """Carry out the steps; after each, every table holds what it holds in memory, hidden columns included."""
+        """Run the steps; after each, every table has the rows of its table in memory, hidden columns included."""
         for step in self.case.steps:
             moment = Moment(step.as_of, self.memory.previous)
             for table, rows in step.changes:
@@ -78,7 +78,7 @@ class OnDelta:
                 )
 
     def _arrive(self, name: str, *, whole: bool) -> None:
-        """Bring an input to what it is in memory: by an append where rows only came, else by writing all of them."""
+        """Update an input to its state in memory: by an append if rows were only added, else by a full write."""
         spec, table = self.specs[name], delta_table.open_table(self.specs[name].path)
         listed = ", ".join(identifier(c.name, "duckdb") for c in spec.columns)
         came = "" if whole else f' except all select {listed} from "{name}__old"'
@@ -91,7 +91,7 @@ class OnDelta:
         self.heads[name] = delta_table.head(spec.path) or 0
 
     def _write(self, stage: Stage, moment: Moment) -> None:
-        """Bring a table up to date, as `maintain.py` does."""
+        """Update a table, as `maintain.py` does."""
         engine, fresh = self.draw(), stage.name not in self.read
         read = self.read.get(stage.name, {})
         commits = {} if fresh else {name: tuple(range(read[name] + 1, self.heads[name] + 1)) for name in stage.inputs}
@@ -131,7 +131,7 @@ class OnDelta:
         self.wrote += [engine.name] if self.heads[stage.name] > base else []
 
     def _columns(self, stage: Stage, name: str) -> tuple[StoredColumn, ...]:
-        """List what a statement sees of a table: of its own one all, of another what readers see."""
+        """Return the columns that a statement reads: all of its own table, of another one the public ones."""
         other = next((s for s in self.stages if s.name == name), None)
         return self.specs[name].columns if other is None or name == stage.name else other.public
 

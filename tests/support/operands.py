@@ -1,4 +1,4 @@
-"""cases/operands.txt as values: expressions over columns of every type, and whether Spark takes each."""
+"""cases/operands.txt as values: expressions over columns of every type, and whether Spark accepts each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read() -> list[Operated]:
 
 
 def write(taken: dict[str, bool]) -> None:
-    """Write the file anew, by what Spark takes."""
+    """Rewrite the file by what Spark accepts."""
     lines = []
     for line in FILE.read_text().splitlines():
         if line and not line.startswith((" ", "#")):

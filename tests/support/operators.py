@@ -1,6 +1,7 @@
-"""A project with one model for each query of test_random.py, over two landed sources that anything may happen to.
+"""A project with one model for each query of test_random.py, over two landed sources with changes of all kinds.
 
-`events` and `shops` are the newest versions of landed rows, so that rows come, change and go; `log` only grows.
+`events` and `shops` are the latest versions of landed rows, so that rows are added, updated and deleted; `log` is
+append-only.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NEWEST = (
 
 
 def write_project(folder: Path, names: tuple[str, ...] = tuple(QUERIES)) -> Path:
-    """Write the project's files; `names` picks queries. Gives the folder."""
+    """Write the project's files and return its folder; `names` selects queries."""
     models = folder / "models"
     models.mkdir(parents=True)
     (folder / "profiles").mkdir()
@@ -101,7 +102,7 @@ def _with_refs(sql: str) -> str:
 
 
 class Play:
-    """Writes files of lines: rows that come, are corrected, leave and come back, are sent twice, lie in the future."""
+    """Writer of files of lines: rows that are added, corrected, deleted, restored, repeated, or in the future."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.random = folder, random.Random(seed)
@@ -110,7 +111,7 @@ class Play:
         self.file = 0
 
     def write(self, now: datetime, count: int) -> None:
-        """Write one file a source for the time before a tick."""
+        """Write one file for each source with lines from before a tick."""
         self.file += 1
         found: dict[str, list[dict[str, Any]]] = {"events": [], "shops": [], "log": []}
         for _ in range(count):

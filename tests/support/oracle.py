@@ -1,7 +1,7 @@
-"""What the marts must say, worked out from the raw lines in plain Python.
+"""Expected contents of the marts, computed from the raw lines in plain Python.
 
-Nothing here is shared with sqlrun: no import, no SQL, no engine. It takes every line there ever was and goes
-through all of them, so it is slow and easy to read, and a mistake in sqlrun can't be a mistake here too.
+It shares nothing with sqlrun: no import, no SQL, no engine. It reads every line from the start, so it is slow but
+easy to read, and a bug in sqlrun can't be repeated here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LATEST = datetime(2050, 1, 1, tzinfo=timezone.utc)
 
 
 class Broken(Exception):
-    """A line that counts for nothing; the message says why."""
+    """A line that is ignored; the message has the reason."""
 
 
 class Number(str):
-    """A JSON number as it was written: whether 2 and 2.0 both are integers is decided on the text."""
+    """A JSON number as it was written: the text decides whether 2 and 2.0 are integers."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class OrderEvent:
 
 
 def read_lines(paths: Iterable[Path]) -> list[str]:
-    """Give the lines of files; bytes that are no text stay in, and break their line alone."""
+    """Return the lines of files; invalid UTF-8 breaks only its own line."""
     return [
         line
         for path in paths
@@ -65,10 +65,10 @@ def read_lines(paths: Iterable[Path]) -> list[str]:
 
 
 def mart(lines: Iterable[str], as_of: datetime) -> dict[tuple[int, str], dict[str, Any]]:
-    """Give (window_hours, restaurant_id) -> n_orders, n_customers, total_sales, top_dishes as they are at `as_of`.
+    """Return (window_hours, restaurant_id) -> n_orders, n_customers, total_sales, top_dishes as of `as_of`.
 
-    An order counts in its latest version, if that isn't cancelled; a restaurant without an order is left out.
-    `top_dishes` holds up to three (rank, dish_id, quantity).
+    An order counts in its latest version, unless that is cancelled; a restaurant without orders is left out.
+    `top_dishes` has up to three (rank, dish_id, quantity).
     """
     orders = [order for order in latest_versions(lines).values() if order.status != "cancelled"]
     rows = {}
@@ -88,7 +88,7 @@ def mart(lines: Iterable[str], as_of: datetime) -> dict[tuple[int, str], dict[st
 
 
 def top_dishes(orders: Iterable[OrderEvent]) -> list[tuple[int, str, int]]:
-    """Rank dishes by quantity, most first; equal ones by dish_id."""
+    """Return dishes ranked by quantity, largest first; equal ones by dish_id."""
     sold: Counter[str] = Counter()
     for order in orders:
         for item in order.items:
@@ -98,7 +98,7 @@ def top_dishes(orders: Iterable[OrderEvent]) -> list[tuple[int, str, int]]:
 
 
 def latest_versions(lines: Iterable[str]) -> dict[str, OrderEvent]:
-    """Give each order's event with the highest (version, event_id); broken lines are ignored."""
+    """Return each order's event with the highest (version, event_id); broken lines are ignored."""
     latest: dict[str, OrderEvent] = {}
     for line in lines:
         try:
@@ -112,10 +112,10 @@ def latest_versions(lines: Iterable[str]) -> dict[str, OrderEvent]:
 
 
 def parse(line: str) -> OrderEvent:
-    """Read one line; raise Broken for a line that must be ignored."""
+    """Return the event of one line. Raises: Broken for a line that is ignored."""
     try:
         event = json.loads(line, parse_int=Number, parse_float=Number, parse_constant=Number)
-    # RecursionError: ten thousand opening brackets are bad JSON as well.
+    # RecursionError: ten thousand opening brackets are invalid JSON too.
     except (ValueError, RecursionError):
         raise Broken("no JSON") from None
     if not isinstance(event, dict):
@@ -163,7 +163,7 @@ def text(holder: dict[str, Any], key: str) -> str:
 
 
 def scalar(holder: dict[str, Any], key: str, pattern: re.Pattern[str]) -> str:
-    """Take a JSON number or text alike: only the characters count."""
+    """Return a JSON number or text; only its characters count."""
     value = required(holder, key)
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise Broken(f"{key} is {value!r}")
@@ -179,7 +179,7 @@ def money(holder: dict[str, Any], key: str) -> Decimal:
 
 
 def timestamp(holder: dict[str, Any], key: str) -> datetime:
-    """Read a moment; without a zone it is UTC."""
+    """Return a time; without a zone it is UTC."""
     match = TIMESTAMP.fullmatch(text(holder, key))
     if not match:
         raise Broken(f"{key} is no timestamp")

@@ -1,4 +1,4 @@
-"""Plays a case: after each step the kept table equals both oracles, and the change is the expected one."""
+"""Playing of a case: after each step the maintained table equals both oracles, and the change is as expected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shown(value: object) -> str:
 
 
 def change(before: Bag, after: Bag) -> Counter[tuple[str, ...]]:
-    """Give what came and what left, values as text."""
+    """Return added and removed rows, values as text."""
     texts: Counter[tuple[str, ...]] = Counter()
     for values in before | after:
         if after[values] != before[values]:
@@ -33,7 +33,7 @@ def change(before: Bag, after: Bag) -> Counter[tuple[str, ...]]:
 
 
 def play(case: Case, memory: Memory, beside: Memory | None = None) -> None:
-    """Carry out the steps of a case; `beside` does the same, and every table of its has to hold the same rows."""
+    """Run the steps of a case; `beside` runs the same, and each of its tables must have the same rows."""
     name = memory.compiled[-1].name
     if case.kept:
         assert [s.method for s in memory.compiled[-1].stages] == case.kept.split(), memory.compiled[-1].own.reason

@@ -1,4 +1,4 @@
-"""A single query over tables of every type, as a model of a project: refused with a code and a place, or kept."""
+"""A single query over tables of every type, as a project's model: rejected with a code and a place, or maintained."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = Table(
 U = Table("u", (("uid", "int"), ("k", "int"), ("s", "string"), ("x", "decimal(10,2)"), ("d", "date")), ("uid",),
           required=("uid",))  # fmt: skip
 W = Table("w", (("k", "int"), ("s", "string"), ("at", "timestamp")), grows=True)
-# As DuckDB reads texts as values.
+# Texts that DuckDB parses as values.
 T_ROWS: list[tuple[str | None, ...]] = [
     ("1", "1", "10", "1.25", "0.5", "a", "2026-01-31", "2026-01-31 10:20:30", "true", "[1, 2, 2]", "[a, b]",
      "{a=1, b=2}", "{p: 1, q: x}", "abc"),
@@ -53,7 +53,7 @@ STEPS: tuple[Changes, ...] = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a query: refused by problems, kept by a method with these rows at the end, or wrong."""
+    """Outcome of a query: rejected with problems, maintained by a method with these final rows, or wrong."""
 
     problems: tuple[Problem, ...] = ()
     method: str = ""
@@ -73,7 +73,7 @@ class Verdict:
 
 
 class Probed(Memory):
-    """Its queries name tables as `ref.t`, as rendered ones do, so that places stay."""
+    """A `Memory` whose queries name tables as `ref.t`, like rendered ones, so that places stay."""
 
     def _with_refs(self, sql: str, names: list[str]) -> str:
         return sql
@@ -87,17 +87,17 @@ class Probed(Memory):
         tree = _qualify(_admitted(rendered, schema, ()), rendered, schema).tree
         try:
             return super()._describe(model, names, models, queries)
-        except (duckdb.Error, UnlikeSparkError):  # it is refused, or it should be
+        except (duckdb.Error, UnlikeSparkError):  # it is rejected, or should be
             return tuple(Column(name, "string", "", Place(name)) for name in dict.fromkeys(tree.named_selects))
 
     def fit(self) -> binding.Fit:
-        """Tell what DuckDB makes of the models."""
+        """Return DuckDB's binding of the models."""
         inputs = [self._model(t.name, "", _contract(t), t.grain, "table") for t in self.tables]
         return binding.Fit(self._project([*inputs, *(c.query.rendered.model for c in self.compiled)]), self.compiled)
 
 
 def verdict(sql: str, grain: tuple[str, ...] = ()) -> Verdict:
-    """Compile a query and play it over five ticks; each must give what the whole query gives."""
+    """Compile a query and play it over five ticks; each must return the result of the whole query."""
     try:
         memory = Probed([T, U, W], [View("v", sql, grain)])
     except ProjectError as error:

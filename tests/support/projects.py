@@ -1,4 +1,4 @@
-"""The reference project in a folder of a test's own, and ticks of it."""
+"""The reference project in a test's own folder, and ticks of it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from sqlrun.run.tick import Request, tick
 from sqlrun.runtime import arrow_rows
 
 ROOT = Path(__file__).parents[2]
-# Opening DuckDB takes longer than reading a small table.
+# One engine for all, because opening DuckDB takes longer than reading a small table.
 READER = DuckDBEngine()
-# The name of a folder is that of a project which doesn't say its own.
+# A project without a name is named after its folder.
 UNNAMED = "unnamed"
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
 
 
 def copy_project(folder: Path) -> Path:
-    """Copy what the analyst wrote; data and tables are the test's own."""
+    """Copy the analyst's files; data and tables belong to the test."""
     for room in ROOMS:
         shutil.copytree(ROOT / room, folder / room)
     shutil.copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
@@ -42,7 +42,7 @@ def copy_project(folder: Path) -> Path:
 
 @cache
 def _prepared(name: str, texts: tuple[tuple[str, str], ...]) -> Prepared:
-    """Prepare a project by what it says; the same one is prepared once for all tests of a process."""
+    """Prepare a project from its texts; each is prepared once for all tests of a process."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / name
         for path, text in texts:
@@ -53,7 +53,7 @@ def _prepared(name: str, texts: tuple[tuple[str, str], ...]) -> Prepared:
 
 
 def prepared(root: Path) -> Prepared:
-    """Prepare the project in a folder, or take what an equal one gave."""
+    """Return the prepared project of a folder, or that of an equal one."""
     files = [file for room in ROOMS for file in (root / room).rglob("*") if file.is_file()]
     texts = {file.relative_to(root).as_posix(): file.read_text() for file in (*files, root / "pyproject.toml")}
     found = _prepared(UNNAMED, tuple(sorted(texts.items())))
@@ -65,12 +65,12 @@ def prepared(root: Path) -> Prepared:
 
 @cache
 def project() -> Project:
-    """Read the reference project where it is, once for all tests of a process."""
+    """Return the reference project, loaded once for all tests of a process."""
     return project_files.project(ROOT)
 
 
 def rows_of(table: Relation) -> list[dict[str, Any]]:
-    """Read a table whole."""
+    """Return all rows of a table."""
     return arrow_rows.plain(READER.query(f'select * from "{table.name}"', (table,)))
 
 
@@ -115,7 +115,7 @@ class Site:
         return rows_of(relation(self.warehouse, name, published.tables[name]))
 
     def everything(self, tick: int | None = None) -> dict[str, Counter[str]]:
-        """Give the rows of every table that readers may ask for, at a published tick."""
+        """Return the rows of every public table at a published tick."""
         published = tick_of(self.ledger, tick)
         names = [name for name in published.tables if "__state_" not in name]
         return {name: Counter(map(str, rows_of(find(published, self.warehouse, name)))) for name in names}

@@ -1,4 +1,4 @@
-"""Rows and change feeds of a Delta table as each reader gives them: delta-rs, DuckDB, Polars; Spark in tests/spark."""
+"""Rows and change feeds of a Delta table as read by delta-rs, DuckDB and Polars; by Spark in tests/spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIND = "_change_type"
 
 
 def rows(found: Iterable[Mapping[str, Any]]) -> Rows:
-    """Write rows alike, whoever read them: without commits and zones, a column a value."""
+    """Return rows in one form for all readers: without commits and zones, each column as a value."""
     return Counter(repr(sorted((n, plain(v)) for n, v in row.items() if not n.startswith("_commit"))) for row in found)
 
 
@@ -72,7 +72,7 @@ def feed_by_polars(path: str, version: int) -> Rows:
 
 
 def weighed(feed: Rows) -> Rows:
-    """Count a feed as rows that came and left: an update is both."""
+    """Return a feed as numbers of added and removed rows: an update is both."""
     found: dict[str, int] = {}
     for text, times in feed.items():
         row = dict(eval(text))  # written by `rows`
@@ -83,7 +83,7 @@ def weighed(feed: Rows) -> Rows:
 
 
 def feed_by_duckdb(path: str, version: int) -> Rows:
-    """Give what came and left, as the engine's own statements see it."""
+    """Return added and removed rows, as the engine's own statements read them."""
     columns = delta_table.columns_at(path, version)
     table = Relation("t", path, columns, "changes", commits=(version,))
     found: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The reference evaluator's answer to a `Memory`'s models, over the same input rows."""
+"""The reference evaluator's result for a `Memory`'s models, over the same input rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.memory import Memory
 
 
 def answer(memory: Memory, name: str, as_of: datetime) -> Counter[tuple[Any, ...]]:
-    """Evaluate the models in order and give the rows of `name`, in its contract's types."""
+    """Evaluate the models in order and return the rows of `name`, in its contract's types."""
     tables = {}
     for table in memory.tables:
         names = ", ".join(f'"{n}"' for n, _ in table.columns)

@@ -1,4 +1,4 @@
-"""Lines with fields that no source declares, and the text that must be kept of each, on both engines."""
+"""Lines with fields that no source declares, and their rescued text, on both engines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
 
 
 def rescued(dialect: Dialect) -> str:
-    """A query for the name of each line and its rescued fields."""
+    """Return a query for the name of each line and its rescued fields."""
     values = " union all ".join(
         f"select {sql.string(line, dialect)} as value, {sql.string(name, dialect)} as file"
         for name, (line, _) in HOSTILE.items()

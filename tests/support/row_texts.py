@@ -1,4 +1,4 @@
-"""Rows of every type that a table can have, awkward values among them, for both engines to number."""
+"""Rows of every column type, awkward values among them, for both engines to number."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FULL = {
     "one": "{one}",
     "map": "{map}",
 }
-# Each changes one value of the row before; all have other numbers but the last, whose change doesn't count.
+# Each changes one value of the row before. All numbers differ except the last, whose change is ignored.
 CHANGES = (
     {},
     {"s": "''"},
@@ -75,7 +75,7 @@ SPARK = {
 
 
 def rows(words: dict[str, str], cast: object) -> list[str]:
-    """Write one SELECT of typed values a row; `cast(text, type)` writes a cast in the dialect."""
+    """Return a SELECT for each row of typed values; `cast(text, type)` writes a cast in the dialect."""
     values, found = dict(FULL), []
     for change in CHANGES:
         values |= change

@@ -1,4 +1,4 @@
-"""Three days of simulated orders with crafted ones woven in, and the ticks that play them."""
+"""Three days of simulated orders with crafted ones, and the ticks that play them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTINGS = Settings(orders_per_day=1200, restaurants=20)
 
 @dataclass(frozen=True)
 class Play:
-    """One tick: its time and the lines that arrive before it; None: no file at all."""
+    """One tick: its time and the lines that arrive before it; None means no file."""
 
     as_of: datetime
     lines: tuple[str, ...] | None
@@ -38,7 +38,7 @@ def order(
     restaurant: str = "r9001",
     items: tuple[tuple[str, int, str], ...] = (("d001", 2, "10.00"),),
 ) -> str:
-    """Write one crafted event."""
+    """Return one crafted event."""
     return json.dumps(
         {
             "event_id": f"x{number}-{version}",
@@ -54,10 +54,10 @@ def order(
 
 
 def crafted(now: datetime) -> list[tuple[int, str, str]]:
-    """List crafted events: after how many minutes they arrive, the line, and what it is."""
+    """Return crafted events: minutes until arrival, line, description."""
     minute = timedelta(minutes=1)
     repeated = order("20", now + 3 * minute, restaurant="r9002")
-    leaving = now - 52 * minute  # leaves the one-hour window at the tick ten minutes on
+    leaving = now - 52 * minute  # leaves the one-hour window at the tick ten minutes later
     tie = [("d005", 1, "1.00"), ("d003", 1, "1.00"), ("d004", 1, "1.00"), ("d002", 5, "1.00"), ("d001", 9, "1.00")]
     return [
         (5, order("10", now - 30 * minute), "late for the one-hour window"),
@@ -90,12 +90,12 @@ def crafted(now: datetime) -> list[tuple[int, str, str]]:
 
 
 def history() -> list[str]:
-    """Write the three days before the first tick."""
+    """Return the lines of the three days before the first tick."""
     return events(SETTINGS, to_minute(START - timedelta(days=3)), to_minute(START))
 
 
 def plays(ticks: int) -> Iterator[Play]:
-    """Play two hours in five-minute ticks, one skipped, one empty, one repeated."""
+    """Yield two hours of five-minute ticks, one skipped, one empty, one repeated."""
     yield Play(START, tuple(history()), "history")
     waiting = crafted(START)
     pending: list[str] = []
@@ -103,7 +103,7 @@ def plays(ticks: int) -> Iterator[Play]:
         as_of = START + number * FIVE
         lines = events(SETTINGS, to_minute(as_of - FIVE), to_minute(as_of))
         lines += [line for after, line, _ in waiting if after == 5 * number]
-        if number == 7:  # skipped: what arrived waits for the next tick
+        if number == 7:  # skipped: the lines wait for the next tick
             pending = lines
             continue
         yield Play(as_of, tuple(pending + lines) if number != 9 else None, "empty" if number == 9 else "")
@@ -113,7 +113,7 @@ def plays(ticks: int) -> Iterator[Play]:
 
 
 def mart(site: Site) -> dict[tuple[int, str], dict[str, Any]]:
-    """Read the marts as the plain-Python oracle writes them."""
+    """Return the marts in the plain-Python oracle's form."""
     customers = {(r["window_hours"], r["restaurant_id"]): r["n_customers"] for r in site.rows("restaurant_customers")}
     windows = site.rows("restaurant_windows")
     assert customers.keys() == {(row["window_hours"], row["restaurant_id"]) for row in windows}
@@ -129,7 +129,7 @@ def mart(site: Site) -> dict[tuple[int, str], dict[str, Any]]:
 
 
 def play(site: Site, ticks: int) -> int:
-    """Play the script and prove every tick; give the number of ticks."""
+    """Play the script and verify every tick; return the number of ticks."""
     count = 0
     for count, step in enumerate(plays(ticks), 1):
         if step.lines is not None:
@@ -147,7 +147,7 @@ def play(site: Site, ticks: int) -> int:
 
 
 def site_of_orders(folder: Path, number: int = 29) -> Site:
-    """Make a project on DuckDB with orders of three restaurants, five minutes apart; nothing is built."""
+    """Return a project on DuckDB with orders of three restaurants, five minutes apart, before any build."""
     made = Site(copy_project(folder), DuckDBEngine())
     made.write("0.jsonl", [order(str(n), START - n * FIVE, restaurant=f"r900{n % 3}") for n in range(1, number + 1)])
     return made

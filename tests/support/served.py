@@ -1,7 +1,7 @@
-"""A warehouse with published ticks of the dashboard's marts, written at once: no build, every number known.
+"""A warehouse with published ticks of the dashboard's marts, written without a build; every number is known.
 
-In tick t a restaurant's number r has (r + 1) * 1000 + t orders in each window: a number says itself of which tick
-and whose it is.
+In tick t restaurant number r has (r + 1) * 1000 + t orders in each window: each number shows its tick and its
+restaurant.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def orders(number: int, tick: int) -> int:
 
 
 def rows(tick: int, ids: tuple[str, ...] = IDS) -> dict[str, list[dict[str, Any]]]:
-    """What the tables hold in a tick: an order an hour for each restaurant, since 20 days before."""
+    """Return the tables' rows in a tick: one order an hour for each restaurant since 20 days before."""
     as_of = as_of_tick(tick)
     hour = as_of.replace(minute=0)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
@@ -126,7 +126,7 @@ class Warehouse:
 
 
 def project(folder: Path, **files: str) -> Project:
-    """Read the reference project, with other files in place of its own."""
+    """Return the reference project with some files replaced."""
     for room in ("models", "macros", "seeds", "expectations", "tests/fixtures"):
         shutil.copytree(ROOT / room, folder / room)
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -138,7 +138,7 @@ def project(folder: Path, **files: str) -> Project:
 def site(
     warehouse: Warehouse, *, keys: Mapping[str, Key] | None = None, rate: float = 0, clock: Any = None, log: Any = None
 ) -> tuple[Site, Watcher]:
-    """Put a server together that has looked at the warehouse once."""
+    """Return a server that has read the warehouse once, and its watcher."""
     held = Keys(None)
     held.by_id = {"": SECRET} if keys is None else keys
     offered = offer(warehouse.project)
@@ -155,12 +155,12 @@ def site(
 
 @contextmanager
 def client(made: Site) -> Iterator[TestClient]:
-    """Ask a server without a network."""
+    """Yield a client that calls a server without a network."""
     with TestClient(application(made), raise_server_exceptions=True) as asked:
         yield asked
 
 
 def bearer(*owns: str, operator: bool = False, key: Key = SECRET, seconds: float = 3600) -> dict[str, str]:
-    """Give the headers of a token for restaurants."""
+    """Return the headers of a token for restaurants."""
     now = datetime.now(timezone.utc).timestamp()
     return {"Authorization": f"Bearer {token(key, list(owns), operator, now, seconds)}"}

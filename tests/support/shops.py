@@ -1,4 +1,4 @@
-"""A small project whose landing sets lines aside, and what its marts have to say: worked out from the lines alone."""
+"""A small project whose landing quarantines lines, and its marts' expected rows, computed from the lines alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FILE = "expectations/stg_sales.yml"
 
 
 def project(folder: Path, *, pii: bool = False, suite: str = SUITE) -> Path:
-    """Write the project: sales that land, their sum by shop, and the newest one of each."""
+    """Write the project: landed sales, their sum by shop, and the latest sale of each."""
     (folder / "data" / "orders").mkdir(parents=True)
     tags = "tags: [pii]" if pii else "unit: name"
     contract = broken.contract(
@@ -73,22 +73,22 @@ def project(folder: Path, *, pii: bool = False, suite: str = SUITE) -> Path:
 
 
 def site(folder: Path, engine: Engine | None = None, **options: Any) -> Site:
-    """Make the project and an engine for it."""
+    """Return the project with an engine."""
     return Site(project(folder, **options), engine or DuckDBEngine())
 
 
 def sale(id: str, shop: str = "ada", amount: str = "1.00", guest: str = "Ada Guest") -> dict[str, str]:
-    """Make one sale."""
+    """Return one sale."""
     return {"id": id, "shop": shop, "amount": amount, "guest": guest}
 
 
 def send(made: Site, name: str, *lines: dict[str, str] | str) -> None:
-    """Let a file of sales arrive."""
+    """Write a file of sales."""
     made.write(name, [line if isinstance(line, str) else json.dumps(line) for line in lines])
 
 
 def sums(*sales: dict[str, str]) -> dict[str, tuple[Decimal, int]]:
-    """Work out what `by_shop` has to say of sales."""
+    """Return the expected rows of `by_shop` for sales."""
     counts = Counter(each["shop"] for each in sales)
     totals: dict[str, Decimal] = {}
     for each in sales:
@@ -97,12 +97,12 @@ def sums(*sales: dict[str, str]) -> dict[str, tuple[Decimal, int]]:
 
 
 def by_shop(made: Site) -> dict[str, tuple[Decimal, int]]:
-    """Read what `by_shop` says."""
+    """Return the actual rows of `by_shop`."""
     return {row["shop"]: (row["total"], row["n"]) for row in made.rows("by_shop")}
 
 
 def edit(made: Site, old: str, new: str, file: str = FILE) -> Site:
-    """Edit the project, as an analyst does, and read it again."""
+    """Edit the project, as an analyst does, and load it again."""
     path = made.root / file
     text = path.read_text()
     assert old in text
@@ -111,25 +111,25 @@ def edit(made: Site, old: str, new: str, file: str = FILE) -> Site:
 
 
 def run(made: Site, *words: str, code: int = 0) -> str:
-    """Run a command of sqlrun's on the project; give what it said."""
+    """Run a command of sqlrun on the project; return its output."""
     result: Result = CliRunner().invoke(main, ["--project-dir", str(made.root), *words])
     assert result.exit_code == code, result.output
     return result.output
 
 
 def told(made: Site, *words: str) -> list[dict[str, Any]]:
-    """Run a command of the quarantine's with --json."""
+    """Return the parsed output of a quarantine command with --json."""
     found = json.loads(run(made, "quarantine", *words, "--json"))
     rows: list[dict[str, Any]] = found["queues"] if "list" in words else found
     return rows
 
 
 def discards(made: Site) -> list[dict[str, Any]]:
-    """Read who discarded what, and why."""
+    """Return the discards: who, what and why."""
     found: list[dict[str, Any]] = json.loads(run(made, "quarantine", "list", "--json"))["discarded"]
     return found
 
 
 def waiting(made: Site) -> dict[str, int]:
-    """Count what waits, by reason."""
+    """Return the number of pending lines, by reason."""
     return {row["reason"]: row["waiting"] for row in told(made, "list") if row["waiting"]}

@@ -1,4 +1,4 @@
-"""A server of its own thread on a free port, and pages of it in Chromium whose complaints fail the test."""
+"""A server in its own thread on a free port, and pages of it in Chromium whose console errors fail the test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 15.0
 
 
 class Uvicorn(uvicorn.Server):
-    """It runs in a thread, where no signal comes; streams of events are told of the end first."""
+    """Server in a thread, which gets no signals: it ends event streams itself before it shuts down."""
 
     async def shutdown(self, sockets: Any = None) -> None:
         self.config.app.stop()  # type: ignore[union-attr]
@@ -32,7 +32,7 @@ class Uvicorn(uvicorn.Server):
 
 @dataclass
 class Server:
-    """`late` is added to the clock by which ticks are old."""
+    """A running server; `late` is added to the clock that determines the age of ticks."""
 
     warehouse: Any
     site: Site
@@ -64,7 +64,7 @@ class Server:
         assert not self.thread.is_alive()
 
     def address(self, path: str = "/", *owns: str, operator: bool = False, **more: str) -> str:
-        """Give a page's address, with a token behind its #."""
+        """Return a page's address, with a token behind its #."""
         values = dict(more)
         if owns or operator:
             values["token"] = token(served.SECRET, list(owns), operator, time.time(), 3600)
@@ -73,7 +73,7 @@ class Server:
 
 @contextmanager
 def server(warehouse: Any, **options: Any) -> Iterator[Server]:
-    """Serve a warehouse's ticks as they are published, from the one on that there is."""
+    """Serve a warehouse's ticks, from the current one on."""
     made: Server
     clock = options.pop("clock", None) or (lambda: served.as_of_tick(warehouse.tick) + made.late)
     site, watcher = served.site(warehouse, clock=clock, **options)
@@ -91,7 +91,7 @@ def server(warehouse: Any, **options: Any) -> Iterator[Server]:
 
 @dataclass
 class Pages:
-    """Pages of one browser. `complaints` are what they logged, `asked` what they asked for."""
+    """Pages of one browser: `complaints` are their log messages, `asked` their requests."""
 
     chromium: Any
     complaints: list[str] = field(default_factory=list)
@@ -115,7 +115,7 @@ LOCALE: Mapping[str, str] = {"locale": "en-GB"}
 
 
 def faults(opened: Any) -> list[str]:
-    """What axe finds that is serious or worse, by WCAG 2.2 AA and good practice."""
+    """Return axe's findings that are serious or worse, by WCAG 2.2 AA and good practice."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(opened).response["violations"]

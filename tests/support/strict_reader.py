@@ -1,7 +1,7 @@
-"""Lines of a source judged by plain Python: what lands with which values, what is set aside and why.
+"""Lines of a source parsed by plain Python: landed values, quarantined lines and their reasons.
 
-It shares no code with sqlrun, and follows docs/reference/lines.md alone: bytes are parted into lines here, JSON is read
-character by character, types are read from their text. What both engines say is compared with it.
+It shares no code with sqlrun and follows docs/reference/lines.md alone: it splits bytes into lines, parses JSON
+character by character, and types from their text. Tests compare the results of both engines with it.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ INTEGERS = {"tinyint": (3, 7), "smallint": (5, 15), "int": (10, 31), "bigint": (
 
 
 class Broken(Exception):
-    """The text is no JSON object as the reference describes."""
+    """The text is not a JSON object as defined by the reference."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What stands in a line from `start` to `end`; `kind` is one of text, number, word, null, list, object."""
+    """A value in a line from `start` to `end`; `kind` is one of text, number, word, null, list, object."""
 
     kind: str
     start: int
     end: int
     text: str = ""
     items: tuple[Value, ...] = ()
-    members: tuple[tuple[str, int, Value], ...] = ()  # key, where it begins, value
+    members: tuple[tuple[str, int, Value], ...] = ()  # key, its start, value
 
     @property
     def depth(self) -> int:
-        """How many brackets lie in one another."""
+        """Return the depth of nested brackets."""
         inner = [*self.items, *(value for _, _, value in self.members)]
         return (self.kind in ("list", "object")) + max((value.depth for value in inner), default=0)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of a line."""
+    """Outcome of a line."""
 
     reason: str | None
     values: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ class Judged:
 
 
 def lines_of(data: bytes) -> list[str]:
-    """Part a file into lines; those of blanks alone are none."""
+    """Return the lines of a file; lines of blanks are ignored."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     return [line for line in re.split("\r\n|\r|\n", text) if line.strip(" \t")]
 
@@ -190,7 +190,7 @@ class Kind:
 
 
 def kind_of(text: str) -> Kind:
-    """Read a type such as `array<struct<a:int,b:decimal(10, 2)>>`."""
+    """Return the kind of a type such as `array<struct<a:int,b:decimal(10, 2)>>`."""
     text = text.strip()
     if text.startswith("array<"):
         return Kind("array", kind_of(text[6:-1]))
@@ -210,7 +210,7 @@ MISFIT = object()
 
 
 def scalar(text: str, name: str) -> Any:
-    """Give the value of a text in a type; MISFIT where the type doesn't accept it."""
+    """Return the value of a text in a type; MISFIT if the type rejects it."""
     if name == "string":
         return text
     if name == "boolean":
@@ -249,7 +249,7 @@ def _float(text: str, name: str) -> Any:
 
 
 def _single(text: str, near: float) -> float:
-    """Round a text to four bytes at once: by way of eight it may be rounded twice."""
+    """Return a text rounded to four bytes directly, because a detour by eight bytes may round twice."""
     exact, largest = Fraction(Decimal(text)), Fraction(2**128 - 2**104)
     if abs(exact) > largest:
         return math.copysign(math.inf, near) if abs(exact) - largest >= 2**103 else math.copysign(float(largest), near)
@@ -259,7 +259,7 @@ def _single(text: str, near: float) -> float:
         struct.unpack("f", struct.pack("i", bits + step))[0] for step in (0, 1, -1) if bits + step >= 0
     ]
     away = [abs(Fraction(each) - abs(exact)) if math.isfinite(each) else largest for each in other_environments]
-    # Of two that are equally near, the one whose last bit is zero.
+    # Of two equally near values, the one whose last bit is zero.
     ties = [each for each, far in zip(other_environments, away, strict=True) if far == min(away)]
     best = min(ties, key=lambda each: struct.unpack("i", struct.pack("f", each))[0] % 2)
     return math.copysign(best, near)
@@ -296,13 +296,13 @@ def _time(text: str) -> Any:
 
 
 class Reader:
-    """Judges the lines of one source: its columns as (name, type, may be missing)."""
+    """Parser of the lines of one source: its columns as (name, type, may be missing)."""
 
     def __init__(self, columns: list[tuple[str, str, bool]]) -> None:
         self.columns = [(name, kind_of(kind), nullable) for name, kind, nullable in columns]
 
     def judge(self, line: str) -> Judged:
-        """Say what becomes of a line."""
+        """Return the outcome of a line."""
         if len(line.encode()) > MOST_BYTES:
             return Judged("longer than 16 MiB")
         try:
@@ -329,7 +329,7 @@ class Reader:
         declared = {name: kind for name, kind, _ in self.columns}
         if not any(k not in declared or _unknown_inside(v, declared[k]) for k, _, v in found.members):
             return None
-        # A name that is written with escapes is another one where the text is cut.
+        # A declared name with escapes is rescued too, because its text differs from the name.
         kept = [
             line[begins : value.end]
             for key, begins, value in found.members
@@ -387,7 +387,7 @@ def _unknown_inside(value: Value | None, kind: Kind) -> bool:
 
 
 def _faults(kind: Kind, shown: str) -> list[tuple[str, Any]]:
-    """List what can be wrong at or below a value, as (reason, test), the gravest first."""
+    """Return possible faults at or below a value as (reason, test), the gravest first."""
     if kind.inner is not None:
         inner = kind.inner
         found = [(f"{shown}: an element is missing", lambda v: any(_given(i) is None for i in _items(v)))]

@@ -1,4 +1,4 @@
-"""A small project with unit tests, and commands over it, for the tests of `sqlrun test`."""
+"""A small project with unit tests, and commands on it, for the tests of `sqlrun test`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ unit_tests:
 
 
 def project(folder: Path, five: str = "5") -> Path:
-    """Two models: `lines`, with one test, and `totals` above them with two; the first fails unless `five` is 5."""
+    """Write two models: `lines` with one test, and `totals` with two; the first one fails unless `five` is 5."""
     return broken.write(
         folder,
         {
@@ -75,6 +75,6 @@ def run(root: Path, *arguments: str) -> Result:
 
 
 def said(result: Result) -> list[str]:
-    """Give the lines that were printed, without the time and the dots."""
+    """Return the printed lines, without the time and the dots."""
     lines = result.output.splitlines()
     return [line[10:].partition(" ..")[0].partition("  [")[0] if line[2:3] == ":" else line for line in lines]

@@ -1,4 +1,4 @@
-"""cases/types.sql as values: an expression, Spark's type of it, and whether sqlrun may not know it."""
+"""cases/types.sql as values: an expression, its type in Spark, and whether sqlrun may leave it unknown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TABLES = {"ref": {"t": COLUMNS}}
 
 @dataclass(frozen=True)
 class Typed:
-    """A line of the file; `sql` is the whole query, whose only column is looked at."""
+    """A line of the file; `sql` is the whole query, of which only one column matters."""
 
     line: int
     text: str
@@ -52,7 +52,7 @@ class Typed:
         return f"select {self.text.replace('from t as', 'from ref.t as')} as x from ref.t"
 
     def tree(self) -> exp.Query:
-        """The query as the compiler has it: qualified."""
+        """Return the query as the compiler reads it: qualified."""
         parsed = sqlglot.parse_one(self.sql, read=DIALECT)
         done = qualify(
             parsed, schema=TABLES, dialect="databricks", quote_identifiers=False, identify=False,

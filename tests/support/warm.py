@@ -1,7 +1,7 @@
-"""A folder with a `sqlrun` that begins at once: forked from a process that has everything imported.
+"""A folder with a `sqlrun` that starts at once: forked from a process with all imports done.
 
-For tests of what commands do together, not of how one starts: the shell blocks of the documentation run seventy, and
-each would import for two seconds. `python -m tests.support.warm SOCKET` is the process; `commands` is its other end.
+It is for tests of commands, not of their start: the documentation's shell blocks run seventy commands, and each would
+import for two seconds. `python -m tests.support.warm SOCKET` is the server; `commands` is the client.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.crash.lives import WARM, run
 from tests.support.projects import ROOT
 
-# What stands in for `sqlrun`: it gives away its words, folder, environment and descriptors, and ends as the other does.
+# Replacement of `sqlrun`: it sends its arguments, folder, environment and descriptors, and exits as the fork does.
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 asked = socket.socket(socket.AF_UNIX)
@@ -35,7 +35,7 @@ sys.exit(int(told) if told else "sqlrun died")
 
 @contextmanager
 def commands(folder: Path) -> Iterator[Path]:
-    """Give a folder for the PATH; the process behind it ends with the block."""
+    """Yield a folder for the PATH; the server behind it ends with the block."""
     address = folder / "socket"
     client = folder / "bin" / "sqlrun"
     client.parent.mkdir(parents=True)
@@ -58,10 +58,10 @@ def commands(folder: Path) -> Iterator[Path]:
 
 
 def serve(address: str) -> None:
-    """Fork for each that asks, until SIGTERM."""
+    """Fork for each client, until SIGTERM."""
     for module in WARM:
         importlib.import_module(module)
-    # Nobody waits for the children: each tells its own end.
+    # The children are not waited for: each reports its own end.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
@@ -77,7 +77,7 @@ def serve(address: str) -> None:
 
 
 def _become(asked: socket.socket) -> None:
-    """Be `sqlrun` from here on."""
+    """Run `sqlrun` in this fork."""
     try:
         size, descriptors, _, _ = socket.recv_fds(asked, 8, 3)
         with asked.makefile("rb") as words:

@@ -1,6 +1,6 @@
-"""A warm server whose commands are made up here, and a client of it: `python -m tests.support.warm_fake server|client`.
+"""A daemon with fake commands, and a client of it: `python -m tests.support.warm_fake server|client`.
 
-No library is loaded, so that both begin at once.
+It loads no libraries, so that both start at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def command(prog_name: str) -> None:
-    """Do what the arguments say."""
+    """Run the fake command that the arguments name."""
     what, *rest = sys.argv[1:]
     if what == "tell":
         told = {
@@ -43,7 +43,7 @@ def command(prog_name: str) -> None:
         print(os.get_terminal_size(1).columns)
     elif what == "wait":
         try:
-            print(os.getpid(), flush=True)  # in here: the signal comes as soon as this is read
+            print(os.getpid(), flush=True)  # inside `try`: the signal arrives as soon as this is read
             time.sleep(60)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
@@ -57,13 +57,13 @@ def command(prog_name: str) -> None:
 
 
 def linger() -> None:
-    """Take long to leave."""
+    """Take long to exit."""
     print(os.getpid(), flush=True)
     time.sleep(60)
 
 
 def fork_slowly(seconds: float) -> None:
-    """Have a fork wait before it becomes the command that was given."""
+    """Make a fork wait before it becomes its command."""
     from sqlrun.daemon import command as forked
 
     become = forked._become

@@ -1,4 +1,4 @@
-"""The oracle: every model's whole query, one after the other, by DuckDB over the landed events."""
+"""The oracle: every model's whole query, one after the other, on DuckDB over the landed events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.projects import READER, Site, rows_of
 
 
 def differences(site: Site, as_of: datetime) -> dict[str, tuple[Counter[Any], Counter[Any]]]:
-    """For each model: rows that are kept but wrong, and rows that are missing. Empty where all is right."""
+    """Return for each model the wrong rows and the missing rows; empty if all are right."""
     published = site.ledger.read().published
     assert published is not None
     connection = duckdb.connect()

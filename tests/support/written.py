@@ -1,7 +1,7 @@
-"""Queries as analysts write them, played over tables that change, for judges that read the text itself.
+"""Queries in analysts' style, played over changing tables, for oracles that read the text itself.
 
-`cases/written.sql` holds them, rebuilt from what the test suites of several engines ask: each uses a construct that a
-parser may read in another way than Spark. A query is kept over five ticks; then its table is what the judge says.
+`cases/written.sql` has them, modelled on the test suites of several engines: each uses a construct that a parser may
+read differently from Spark. A query is maintained over five ticks; then its table must equal the oracle's.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Changes = list[tuple[str, list[Row]]]
 
 @dataclass(frozen=True)
 class Written:
-    """A query; `refused` is the code that stops it, empty where it is kept."""
+    """A query; `refused` is the code of its rejection, empty if it is maintained."""
 
     sql: str
     refused: str = ""
 
 
 def queries() -> list[Written]:
-    """Read the file: one query up to each semicolon, `-- refused CODE` before one that is."""
+    """Return the queries of the file, split at semicolons; `-- refused CODE` precedes a rejected one."""
     found = []
     for text in FILE.read_text().split(";"):
         lines = [line for line in text.strip().split("\n") if line]
@@ -70,7 +70,7 @@ def _row(draw: random.Random, table: Table, key: str) -> tuple[str | None, ...]:
 
 
 def _changes(draw: random.Random, table: Table, rows: list[tuple[str | None, ...]], tick: int) -> Iterator[Row]:
-    """Let rows come, change and leave; what grows only gets more."""
+    """Yield rows that are added, updated and deleted; an append-only table only gets more."""
     place = next((n for n, (name, _) in enumerate(table.columns) if name in table.grain), None)
     for number in range(5 if not tick else draw.randint(1, 3)):
         key = str(10 * tick + number if table.grows else draw.randint(1, 9))
@@ -87,7 +87,7 @@ def _changes(draw: random.Random, table: Table, rows: list[tuple[str | None, ...
 
 
 def script(seed: int) -> tuple[list[Changes], dict[str, list[tuple[str | None, ...]]]]:
-    """Draw the changes of each tick; the second value is what the tables hold in the end."""
+    """Draw the changes of each tick; the second value is the tables' final content."""
     draw, rows = random.Random(seed), {table.name: list[tuple[str | None, ...]]() for table in TABLES}
     ticks = [
         [(table.name, list(_changes(draw, table, rows[table.name], tick))) for table in TABLES] for tick in range(TICKS)
@@ -96,14 +96,14 @@ def script(seed: int) -> tuple[list[Changes], dict[str, list[tuple[str | None, .
 
 
 def made(query: str) -> Memory:
-    """Compile a query, in a schema of its own."""
+    """Return a compiled query, in its own schema."""
     connection = shared()
     connection.execute("drop schema if exists fuzz cascade; create schema fuzz; set schema = 'fuzz'")
     return Memory(TABLES, [View("m", query)], connection)
 
 
 def kept(memory: Memory, seed: int) -> Bag:
-    """Keep a query over the ticks; give its table in the end."""
+    """Maintain a query over the ticks; return its final table."""
     for tick, changes in enumerate(script(seed)[0]):
         for table, rows in changes:
             memory.change(table, rows)
@@ -112,12 +112,12 @@ def kept(memory: Memory, seed: int) -> Bag:
 
 
 def last(tick: int = TICKS - 1) -> Any:
-    """Give a tick's time."""
+    """Return a tick's time."""
     return START + timedelta(minutes=5 * tick)
 
 
 def plain(rows: Bag) -> Counter[tuple[str | None, ...]]:
-    """Write rows as text that engines agree on: numbers without trailing zeros, times without a zone."""
+    """Return rows as text that engines agree on: numbers without trailing zeros, times without a zone."""
     found: Counter[tuple[str | None, ...]] = Counter()
     for row, number in rows.items():
         found[tuple(_text(value) for value in row)] += number

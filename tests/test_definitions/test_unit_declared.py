@@ -1,4 +1,4 @@
-"""What may stand in `unit_tests:`, read to values; the mistakes have cases in tests/cases/errors too."""
+"""`unit_tests:` as values; tests/cases/errors has cases of invalid ones too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = ("id int", "amount decimal(10,2)", "at timestamp")
 
 
 def read(tmp_path: Path, tests: str, files: Mapping[str, str] | None = None) -> load.Loaded:
-    """Read a project of a landing model `events` and a model `sums` of it, with tests of the latter."""
+    """Return a loaded project with a landing model `events`, a model `sums` over it, and tests of the latter."""
     grain = contract("events", *COLUMNS, extra="    grain: [id]")
     own = contract("sums", *COLUMNS, "items array<struct<a:int,b:string>>", extra="    grain: [id]")
     queries = {"events": "select * from {{ source('shop', 'events') }}", "sums": "select * from {{ ref('events') }}"}
@@ -48,7 +48,7 @@ def problems_of(tmp_path: Path, tests: str, files: Mapping[str, str] | None = No
 test_of.__test__ = False  # type: ignore[attr-defined]
 
 
-def test_steps_are_read_in_their_order(tmp_path: Path) -> None:
+def test_steps_are_parsed_in_order(tmp_path: Path) -> None:
     test = test_of(
         tmp_path,
         """  - name: a
@@ -86,7 +86,7 @@ def test_steps_are_read_in_their_order(tmp_path: Path) -> None:
     assert (third.changes[0].came, third.expect) == (({"id": "4", "amount": None},), Expected())
 
 
-def test_rows_of_csv_know_null_from_an_empty_text(tmp_path: Path) -> None:
+def test_csv_rows_distinguish_null_from_empty_text(tmp_path: Path) -> None:
     test = test_of(
         tmp_path,
         '''  - name: a

@@ -1,4 +1,4 @@
-"""What a unit test runs: with its own vars and macros, of one CTE, of a macro, over rows in each format."""
+"""Queries of unit tests: with overridden vars and macros, of one CTE, of a macro, over rows in each format."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def refusal(folder: Path, tests: str, macro_tests: str = "", files: Mapping[str,
 
 
 @pytest.mark.slow
-def test_rows_of_each_format_say_the_same(tmp_path: Path) -> None:
+def test_rows_of_each_format_are_equal(tmp_path: Path) -> None:
     rows = """
   - name: {0}
     model: sums
@@ -96,7 +96,7 @@ def test_rows_of_each_format_say_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rows_that_differ_are_seen_in_sql_too(tmp_path: Path) -> None:
+def test_differences_are_found_in_sql_rows_too(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
     given: [{input: ref('orders'), rows: [{id: 1, amount: 100, tags: [a]}]}]
@@ -109,7 +109,7 @@ def test_rows_that_differ_are_seen_in_sql_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_sees_its_own_vars_and_macros(tmp_path: Path) -> None:
+def test_a_test_uses_its_own_vars_and_macros(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
     overrides: {vars: {most: 7}, macros: {rate: 2}}
@@ -121,12 +121,12 @@ def test_a_test_sees_its_own_vars_and_macros(tmp_path: Path) -> None:
     own, found = Queries(project.project, queries), project.project.unit_tests[0]
 
     assert [result.status for result in results(project)] == ["pass"]
-    # `orders` is given, so it stays as it is; what is made once is made once.
+    # `orders` is given, so it stays the same; each query is made once.
     assert own.of(found)["orders"] is queries["orders"]
     assert own.of(found)["sums"] is own.of(found)["sums"] is not queries["sums"]
 
 
-def test_vars_reach_the_models_up_to_what_is_given(tmp_path: Path) -> None:
+def test_vars_apply_to_models_up_to_the_given_inputs(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
     overrides: {vars: {least: 1000}}
@@ -142,7 +142,7 @@ def test_vars_reach_the_models_up_to_what_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_cte_is_looked_at_alone(tmp_path: Path) -> None:
+def test_a_cte_is_tested_alone(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
     cte: tagged
@@ -160,14 +160,14 @@ def test_a_cte_is_looked_at_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_an_unknown_cte_names_those_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_cte_is_reported_with_known_ones(tmp_path: Path) -> None:
     told = refusal(tmp_path, "  - {name: a, model: sums, cte: tagget, expect: {rows: []}}\n")
 
     assert "sums has no CTE `tagget`" in told
     assert "CTEs: large, tagged. Did you mean `tagged`?" in told
 
 
-def test_rows_expected_of_a_cte_have_its_columns(tmp_path: Path) -> None:
+def test_expected_rows_of_a_cte_have_its_columns(tmp_path: Path) -> None:
     test = "  - {name: a, model: sums, cte: tagged, expect: {rows: [{id: 1, n_tags: many}]}}\n"
     unknown = test.replace("n_tags: many", "n_tag: 1")
 
@@ -204,7 +204,7 @@ def test_a_macro_is_tested_by_a_query_that_calls_it(tmp_path: Path, test: str) -
     assert statuses(tmp_path, "", test) == ["pass"]
 
 
-def test_a_macros_test_that_is_wrong_has_its_place(tmp_path: Path) -> None:
+def test_a_failed_macro_test_is_reported_with_its_place(tmp_path: Path) -> None:
     test = """  - name: a
     macro: twice
     given: [{input: given, columns: {x: int}, rows: [{x: 1}]}]
@@ -234,7 +234,7 @@ def test_a_macros_test_that_is_wrong_has_its_place(tmp_path: Path) -> None:
         ("macro: twice", "model: sums\n    macro: twice", "unknown key `model`"),
     ],
 )
-def test_a_macros_test_is_checked(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_macros_test_is_validated(tmp_path: Path, old: str, new: str, told: str) -> None:
     assert old in MACRO
     assert told in refusal(tmp_path, "", MACRO.replace(old, new, 1))
 
@@ -250,8 +250,8 @@ def test_a_macros_test_is_checked(tmp_path: Path, old: str, new: str, told: str)
         ("select cast('x' as int) as id", "`x` is not an int (column `id`)"),
         ("select 1 as idd", "ref('orders') has no column `idd`"),
         ("select 1", "a column of these rows has no name"),
-        ("select 1 as id union all select 2, 3", "the branches of UNION have 1 and 2 columns"),
-        ("select 1 as id, 2 as id", "the column `id` stands twice"),
+        ("select 1 as id union all select 2, 3", "the branches of UNION have different numbers of columns: 1 and 2"),
+        ("select 1 as id, 2 as id", "duplicate column `id`"),
         ("delete from x", "SR302"),
         ("select", "SR30"),
         ("{{ ref('orders') }}", "SR30"),
@@ -267,7 +267,7 @@ def test_rows_in_sql_are_literals_of_the_right_types(tmp_path: Path, sql: str, t
     assert told in refusal(tmp_path, test)
 
 
-def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path) -> None:
+def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> None:
     two = MACRO + '  - {name: b, macro: rate, sql: "select {{ rate() }} as x", expect: {rows: [{x: 1}]}}\n'
     project = prepared(tmp_path, "", two)
     order = project.graph.order
@@ -287,7 +287,7 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
         ),
         (
             "{name: a, model: sums, expect: {quarantined: []}}",
-            "sums lands nothing, so it sets no line aside",
+            "sums doesn't land a source, so it quarantines no lines",
         ),
         (
             "{name: a, model: sums, then: [{changes: [{input: ref('sums'), came: [{id: 1}]}]}]}",
@@ -321,11 +321,11 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
     ],
 )
 @pytest.mark.slow
-def test_what_makes_no_sense_is_told(tmp_path: Path, test: str, told: str) -> None:
+def test_invalid_tests_are_reported(tmp_path: Path, test: str, told: str) -> None:
     assert told in refusal(tmp_path, f"  - {test}\n")
 
 
-def test_words_of_dbt_that_change_nothing_are_taken(tmp_path: Path) -> None:
+def test_harmless_dbt_keys_are_accepted(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
     description: Why.
@@ -340,7 +340,7 @@ def test_words_of_dbt_that_change_nothing_are_taken(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_changed_fixture_macro_or_seed_is_read_again(tmp_path: Path) -> None:
-    """What is kept of tests is as new as all that they name."""
+    """The cache of tests depends on everything that they name."""
     test = """  - name: a
     model: sums
     given: [{input: ref('orders'), format: csv, fixture: few}]

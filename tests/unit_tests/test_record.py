@@ -1,4 +1,4 @@
-"""Unit tests recorded from published rows: they hold, are small, and tell nothing of anybody."""
+"""Unit tests recorded from published rows: they pass, are small, and reveal no private value."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FILES = {
     "models/_sources.yml": SOURCES,
     "models/sales.sql": "select id, shop, guest, amount, at from {{ source('shop', 'sales') }}",
     "models/sales.yml": tagged(broken.contract("sales", *COLUMNS, extra="    grain: [id]")),
-    # Its column is not tagged: it is a copy of one that is.
+    # Its column isn't tagged, but copies a tagged one.
     "models/firsts.sql": "select guest, min(shop) as shop, count(*) as n from {{ ref('sales') }} group by guest",
     "models/firsts.yml": broken.contract(
         "firsts", "guest string", "shop string", "n bigint", extra="    grain: [guest]"
@@ -76,7 +76,7 @@ GUESTS = ("Ada Lovelace", "bob@example.org")
 
 @pytest.fixture(scope="module")
 def ticked(unchecked: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a published tick: each guest buys every hour for three days, in two shops."""
+    """Return a project with a published tick: each guest buys every hour for three days, in two shops."""
     root = tmp_path_factory.mktemp("recorded").resolve()
     (root / "data" / "orders").mkdir(parents=True)
     broken.write(root, FILES)
@@ -94,7 +94,7 @@ def ticked(unchecked: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(ticked: Path, tmp_path: Path) -> Path:
-    """The project with YAML of the test's own; the warehouse is only read."""
+    """Return the project with the test's own YAML; the warehouse is only read."""
     for name in ("models", "profiles", "pyproject.toml"):
         (shutil.copytree if (ticked / name).is_dir() else shutil.copy)(ticked / name, tmp_path / name)
     (tmp_path / "data" / "orders").mkdir(parents=True)
@@ -117,8 +117,8 @@ def own_tests(root: Path, model: str) -> tuple[UnitTest, ...]:
 
 
 @pytest.mark.slow
-def test_rows_of_a_window_come_with_the_rows_that_they_are_made_of(root: Path) -> None:
-    """24 of 144 sales, those of that guest in that day, and the guest's own row; as_of is the tick's."""
+def test_a_recorded_window_includes_its_input_rows(root: Path) -> None:
+    """The test has 24 of 144 sales, those of that guest on that day, the guest's own row, and the tick's as_of."""
     said, code = record(root, "day", "--where", "shop = 'a'")
     (test,) = own_tests(root, "day")
     given = {one.input: one.rows for one in test.given}
@@ -132,8 +132,8 @@ def test_rows_of_a_window_come_with_the_rows_that_they_are_made_of(root: Path) -
 
 
 @pytest.mark.slow
-def test_what_is_private_is_masked_wherever_it_was_copied_to(root: Path) -> None:
-    """Nothing of a guest stands in the file, not in the condition either; the join still finds each guest."""
+def test_private_values_are_masked_in_all_copies(root: Path) -> None:
+    """No guest's name is in the file, nor in the condition; the join still matches each guest."""
     said, _ = record(root, "day", "--where", f"guest = '{GUESTS[0]}'")
     text = (root / "models/day.yml").read_text()
 
@@ -143,17 +143,17 @@ def test_what_is_private_is_masked_wherever_it_was_copied_to(root: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_text_made_of_what_is_private_is_said_to_differ(root: Path) -> None:
+def test_a_text_made_of_private_values_is_reported_as_different(root: Path) -> None:
     said, code = record(root, "shouted", "--where", "id = 3")
     (test,) = own_tests(root, "shouted")
 
     assert code == 0
-    assert "The query computes with what was masked" in said
+    assert "The query computes with masked values" in said
     assert test.expect.rows == ({"id": 3, "loud": "MASKED_1"},)
 
 
 @pytest.mark.slow
-def test_all_else_in_the_file_stays_and_names_are_counted_on(root: Path) -> None:
+def test_other_text_in_the_file_stays_and_names_get_the_next_number(root: Path) -> None:
     before = (root / "models/day.yml").read_text()
     record(root, "day", "--limit", "1")
     record(root, "day", "--limit", "1")
@@ -165,7 +165,7 @@ def test_all_else_in_the_file_stays_and_names_are_counted_on(root: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_edited_model_is_said_to_differ_from_what_is_published(root: Path) -> None:
+def test_an_edited_model_is_reported_as_different_from_its_published_rows(root: Path) -> None:
     broken.write(root, {"models/day.sql": DAY.replace("sum(s.amount)", "cast(max(s.amount) as decimal(20, 2))")})
     said, _ = record(root, "day", "--where", "shop = 'a'")
 
@@ -174,7 +174,7 @@ def test_an_edited_model_is_said_to_differ_from_what_is_published(root: Path) ->
 
 
 REFUSED = {
-    ("sales",): "sales lands a source, whose lines aren't kept",
+    ("sales",): "sales lands a source, whose lines aren't stored",
     ("day", "--where", "shop = 'z'"): "day has no row where shop = 'z' at tick 1",
     ("day", "--where", "prize > 1"): "unknown column `prize`",
     ("day", "--where", "1 = 1; drop table day"): "--where",
@@ -186,7 +186,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
-def test_what_can_t_be_recorded_is_refused_and_nothing_is_written(root: Path, words: tuple[str, ...]) -> None:
+def test_an_impossible_recording_is_rejected_without_a_write(root: Path, words: tuple[str, ...]) -> None:
     before = {p: p.read_text() for p in (root / "models").iterdir()}
     said, code = record(root, *words)
 
@@ -196,7 +196,7 @@ def test_what_can_t_be_recorded_is_refused_and_nothing_is_written(root: Path, wo
 
 
 @pytest.mark.slow
-def test_a_name_that_is_taken_is_refused(root: Path) -> None:
+def test_a_name_in_use_is_rejected(root: Path) -> None:
     record(root, "day", "--name", "mine")
     said, code = record(root, "shouted", "--name", "mine")
 
@@ -209,7 +209,7 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_a_mask_keeps_the_type_and_what_is_equal(value: Any) -> None:
+def test_masks_preserve_type_and_equality(value: Any) -> None:
     masks = Masks()
     first = masks.value(value)
 
@@ -218,7 +218,7 @@ def test_a_mask_keeps_the_type_and_what_is_equal(value: Any) -> None:
     assert value is None or first != value
 
 
-def test_masks_of_several_values_differ() -> None:
+def test_masks_of_different_values_differ() -> None:
     masks = Masks()
 
     assert len({masks.value(text) for text in ("a", "b", "c", "a")}) == 3

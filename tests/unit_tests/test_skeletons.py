@@ -1,4 +1,4 @@
-"""What `sqlrun new` writes holds as it stands, leaves other text alone, and never goes where it shouldn't."""
+"""Files by `sqlrun new` are valid as they are, leave other text alone, and stay inside of the project."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_a_new_model_loads_and_its_test_passes(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_model_keeps_what_its_inputs_contract_says(root: Path) -> None:
-    """Types, units, and that a column is somebody's own business."""
+def test_a_new_model_copies_its_inputs_contract(root: Path) -> None:
+    """The contract has types, units, and the tag of a private column."""
     new_model(root, "staging/stg_orders", ("shop.orders",))
     model = next(m for m in pipeline.prepare(root).project.models if m.name == "stg_orders")
 
@@ -87,7 +87,7 @@ def test_a_new_model_keeps_what_its_inputs_contract_says(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_model_may_read_several_and_none(root: Path) -> None:
+def test_a_new_model_reads_any_number_of_inputs(root: Path) -> None:
     new_model(root, "marts/both", ("recent", "orders_2"))
     new_model(root, "alone", ())
 
@@ -104,17 +104,17 @@ BAD = {
     "marts/a-b": "can't name a model",
     "marts/": "can't name a model",
     "marts/x__new": "sqlrun's own",
-    "marts/recent": "models/marts/recent.sql is there already",
+    "marts/recent": "models/marts/recent.sql already exists",
     "other/Recent": "is also the name of models/marts/recent.sql",
     "marts/shop__orders": "is also the name of models/staging/_sources.yml",
     "linked/x": "real folders",
-    "marts/half": "is there already",
+    "marts/half": "already exists",
 }
 
 
 @pytest.mark.parametrize("path", BAD)
-def test_a_new_model_is_refused(root: Path, path: str) -> None:
-    """Nothing is written then, in the project or beside it."""
+def test_an_invalid_new_model_is_rejected(root: Path, path: str) -> None:
+    """Nothing is written then, neither in the project nor outside."""
     outside = root.parent / "outside"
     outside.mkdir(exist_ok=True)
     if path == "linked/x":
@@ -130,12 +130,12 @@ def test_a_new_model_is_refused(root: Path, path: str) -> None:
     assert not list(outside.iterdir())
 
 
-def test_what_a_new_model_reads_has_to_be_there(root: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no `recen` to read\. .*Did you mean `recent`"):
+def test_an_unknown_input_of_a_new_model_is_rejected(root: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown input `recen`\. .*Did you mean `recent`"):
         new_model(root, "marts/x", ("recen",))
 
 
-def test_a_model_that_would_not_hold_is_not_left_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_new_model_leaves_no_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlrun.unit_tests.author.skeletons.sql", lambda read: "select nothing from nowhere\n")
     before = everything(root)
 
@@ -156,7 +156,7 @@ def test_a_new_test_has_a_typed_row_for_each_input_and_the_tick_s_time(root: Pat
 
 
 @pytest.mark.slow
-def test_examples_are_what_descriptions_and_checks_say(root: Path) -> None:
+def test_example_values_follow_descriptions_and_checks(root: Path) -> None:
     broken.write(root, {"expectations/staging/stg_orders.yml": CHECKS})
     broken.write(root, {"models/staging/stg_orders.sql": "select order_id, status from {{ source('shop', 'orders') }}"})
     columns = ("order_id string", "status string")
@@ -169,7 +169,7 @@ def test_examples_are_what_descriptions_and_checks_say(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_test_takes_a_free_name_and_refuses_one_that_is_taken(root: Path) -> None:
+def test_a_new_test_gets_a_free_name_and_rejects_one_in_use(root: Path) -> None:
     for _ in range(2):
         new_test(root, "recent", None)
 
@@ -214,12 +214,12 @@ TEXTS: dict[str, tuple[str, Callable[[str], str]]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_test_is_put_behind_the_others_and_all_else_stays(name: str) -> None:
+def test_a_test_is_appended_and_other_text_stays(name: str) -> None:
     before, after = TEXTS[name]
 
     assert appended("m.yml", before, TEST) == after(before)
 
 
-def test_tests_on_one_line_are_not_added_to() -> None:
-    with pytest.raises(ValueError, match=r"m\.yml:1: `unit_tests:` stands on one line"):
+def test_tests_on_one_line_are_rejected() -> None:
+    with pytest.raises(ValueError, match=r"m\.yml:1: `unit_tests:` and its tests are on one line"):
         appended("m.yml", "unit_tests: [{name: a}]\n", TEST)

@@ -1,4 +1,4 @@
-"""What `sqlrun test` runs, says and remembers."""
+"""`sqlrun test`: selection, output, and memory of earlier runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_all_tests_run_and_are_counted(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.slow
-def test_tests_are_chosen_by_model_and_by_name(selectors: list[str], expected: list[str], tmp_path: Path) -> None:
+def test_tests_are_selected_by_model_and_by_name(selectors: list[str], expected: list[str], tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), *selectors, "--json")
 
     assert [f"{one['model']}::{one['name']}" for one in json.loads(result.stdout)] == expected
@@ -47,7 +47,7 @@ def test_tests_are_chosen_by_model_and_by_name(selectors: list[str], expected: l
     ("selector", "message"),
     [
         ("totals::price_are_added", "Did you mean `totals::prices_are_added`?"),
-        ("test_name:nothing_like_it", "no unit test is called `nothing_like_it`"),
+        ("test_name:nothing_like_it", "unknown unit test `nothing_like_it`"),
         ("totale", "Did you mean `totals`?"),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_selector_that_matches_nothing_is_an_error(selector: str, message: str
     assert message in result.output
 
 
-def test_a_selection_without_tests_is_said_and_passes(tmp_path: Path) -> None:
+def test_a_selection_without_tests_passes_with_a_warning(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     file = root / "models/lines.yml"
     file.write_text(file.read_text().partition("unit_tests:")[0])
@@ -66,11 +66,11 @@ def test_a_selection_without_tests_is_said_and_passes(tmp_path: Path) -> None:
     result = tested.run(root, "-s", "lines")
 
     assert result.exit_code == 0
-    assert tested.said(result) == ["No unit tests: nothing that was selected has any."]
+    assert tested.said(result) == ["No unit tests: no selected model has one."]
 
 
 @pytest.mark.slow
-def test_failed_runs_what_failed_until_it_passes(tmp_path: Path) -> None:
+def test_failed_runs_failed_tests_until_they_pass(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     assert tested.run(root).exit_code == 1
 
@@ -85,11 +85,11 @@ def test_failed_runs_what_failed_until_it_passes(tmp_path: Path) -> None:
 
     nothing = tested.run(root, "--failed")
     assert nothing.exit_code == 0
-    assert tested.said(nothing) == ["No unit test failed when it last ran; nothing to run."]
+    assert tested.said(nothing) == ["No unit test failed in its last run, so there is nothing to run."]
 
 
 @pytest.mark.slow
-def test_a_run_of_some_keeps_what_is_known_of_others(tmp_path: Path) -> None:
+def test_a_partial_run_retains_other_results(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     tested.run(root)
     tested.run(root, "-s", "lines")
@@ -98,7 +98,7 @@ def test_a_run_of_some_keeps_what_is_known_of_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failed_test_that_is_gone_is_dropped_with_a_word(tmp_path: Path) -> None:
+def test_a_deleted_failed_test_is_skipped_with_a_warning(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     tested.run(root)
     file = root / "models/totals.yml"
@@ -106,13 +106,13 @@ def test_a_failed_test_that_is_gone_is_dropped_with_a_word(tmp_path: Path) -> No
 
     result = tested.run(root, "--failed")
 
-    assert tested.said(result)[0] == "No longer there, and left out: totals::prices_are_added"
+    assert tested.said(result)[0] == "Left out, as they no longer exist: totals::prices_are_added"
     assert result.exit_code == 0
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", '{"tests": {"a": 1}}'])
 @pytest.mark.slow
-def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path: Path) -> None:
+def test_failed_runs_everything_without_an_earlier_run(text: str | None, tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     if text is not None:
         (root / "target").mkdir()
@@ -121,13 +121,14 @@ def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path
     result = tested.run(root, "--failed")
 
     assert (
-        tested.said(result)[0] == "No run before is known: target/unit_tests.json is not there, or torn. Running all."
+        tested.said(result)[0]
+        == "No earlier run is known: target/unit_tests.json is missing or corrupt. Running all tests."
     )
     assert tested.said(result)[-1] == "Done. PASS=3 FAIL=0 ERROR=0 TOTAL=3"
 
 
 @pytest.mark.slow
-def test_what_cannot_be_remembered_is_said(tmp_path: Path) -> None:
+def test_unsaved_results_are_reported(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "target").write_text("a file where the folder belongs")
 
@@ -135,7 +136,7 @@ def test_what_cannot_be_remembered_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_fail_fast_stops_and_says_how_many_did_not_run(tmp_path: Path) -> None:
+def test_fail_fast_stops_and_counts_skipped_tests(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"), "-x")
 
     assert result.exit_code == 1
@@ -143,7 +144,7 @@ def test_fail_fast_stops_and_says_how_many_did_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_quiet_prints_failures_alone(tmp_path: Path) -> None:
+def test_quiet_prints_only_failures(tmp_path: Path) -> None:
     assert tested.run(tested.project(tmp_path), "-q").output == ""
 
     result = tested.run(tested.project(tmp_path, five="6"), "-q")
@@ -167,7 +168,7 @@ def test_junit_has_a_case_for_each_test(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_json_stands_alone_beside_failures_and_coverage(tmp_path: Path) -> None:
+def test_stdout_has_only_json_with_failures_and_coverage(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"), "--json", "--coverage")
 
     assert [one["status"] for one in json.loads(result.stdout)] == ["pass", "fail", "pass"]

@@ -1,4 +1,4 @@
-"""What of models no unit test reaches."""
+"""Coverage of models by unit tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ unit_tests:
 
 
 def measured(root: Path, sql: str, rows: str) -> Covered:
-    """Measure one test of a query with one column, `n`, over lines (order_id, price) and names (order_id, name)."""
+    """Return the coverage of a query with one column, `n`, over lines (order_id, price) and names (order_id, name)."""
     tested.project(root)
     test = TEST.format(rows=rows, names=NAMES if "names" in sql else "")
     broken.write(
@@ -58,7 +58,7 @@ BOTH = "{order_id: 1, price: 2}, {order_id: 2, price: -2}"
          ["case's else never taken"]),
         (f"select case price when 2 then 1 when 3 then 2 end as n {LINES}", ONE,
          ["case branch `3` never taken", "case's else never taken"]),
-        # A condition that also holds is not taken: the first one is.
+        # A later condition that also holds is not taken: the first one is.
         (f"select case when price > 0 then 1 when price > 1 then 2 else 3 end as n {LINES}", BOTH,
          ["case branch `l.price > 1` never taken"]),
         (f"select sum(case when price > 0 then 1 else 0 end) as n {LINES} group by order_id", ONE,
@@ -79,7 +79,7 @@ BOTH = "{order_id: 1, price: 2}, {order_id: 2, price: -2}"
          ["left join on `l.order_id = m.order_id` never without a match"]),
         (f"with paid as (select * {LINES} where price > 0) "
          "select case when price > 0 then 1 else 2 end as n from paid", BOTH, ["case's else never taken"]),
-        # The inner case is asked only where the outer one leads to it.
+        # The inner case counts only rows that the outer one leads to it.
         (f"select case when price > 0 then case when order_id = 1 then 1 else 2 end else 3 end as n {LINES}", BOTH,
          ["case's else never taken"]),
         (f"select coalesce(price, case when order_id = 1 then 1 else 2 end) as n {LINES}", ONE,
@@ -90,14 +90,14 @@ BOTH = "{order_id: 1, price: 2}, {order_id: 2, price: -2}"
     ],
 )  # fmt: skip
 @pytest.mark.slow
-def test_a_branch_is_covered_where_a_row_took_it(sql: str, rows: str, expected: list[str], tmp_path: Path) -> None:
+def test_a_branch_is_covered_if_a_row_took_it(sql: str, rows: str, expected: list[str], tmp_path: Path) -> None:
     found = measured(tmp_path, sql, rows)
 
     assert left(found) == expected
     assert not [branch.what for branch, _, unknown in found.branches if unknown]
 
 
-def test_what_cannot_be_asked_is_not_measured_and_not_covered(tmp_path: Path) -> None:
+def test_an_unmeasurable_branch_is_not_covered(tmp_path: Path) -> None:
     sql = f"""select price as n {LINES}
     join {{{{ ref('names') }}}} as m on case when l.price > 0 then l.order_id else 0 end = m.order_id"""
     found = measured(tmp_path, sql, BOTH)
@@ -108,7 +108,7 @@ def test_what_cannot_be_asked_is_not_measured_and_not_covered(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_branch_has_its_place_and_a_column_that_is_not_compared_its_name(tmp_path: Path) -> None:
+def test_uncovered_branches_have_places_and_uncovered_columns_names(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     result = tested.run(root, "--coverage")
 
@@ -131,7 +131,7 @@ def test_a_branch_has_its_place_and_a_column_that_is_not_compared_its_name(tmp_p
 
 
 @pytest.mark.slow
-def test_a_model_without_tests_is_told_once_and_counts(tmp_path: Path) -> None:
+def test_a_model_without_tests_is_reported_once_and_counts(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     file = root / "models/totals.yml"
     file.write_text(file.read_text().partition("unit_tests:")[0])
@@ -147,11 +147,11 @@ def test_too_little_coverage_fails(least: str, code: int, tmp_path: Path) -> Non
     result = tested.run(tested.project(tmp_path), "--min-coverage", least)
 
     assert result.exit_code == code
-    assert ("Coverage is 77.8 %, and must be 80 % at least." in result.output) == (code == 1)
+    assert ("Coverage is 77.8 %, but must be at least 80 %." in result.output) == (code == 1)
 
 
 @pytest.mark.slow
-def test_only_what_was_selected_is_measured(tmp_path: Path) -> None:
+def test_only_selected_models_are_measured(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--coverage", "-s", "lines")
 
     assert not [line for line in tested.said(result) if line.startswith("totals")]

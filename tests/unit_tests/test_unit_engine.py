@@ -1,4 +1,4 @@
-"""What `sqlrun test` says of the engine that runs the tests, without starting a JVM."""
+"""Messages of `sqlrun test` on the engine of the tests, without a JVM."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ unit_tests:
 }
 
 
-def test_a_function_that_runs_on_spark_alone_says_how_to_run_its_test(tmp_path: Path) -> None:
+def test_the_error_of_a_spark_only_function_says_how_to_run_its_test(tmp_path: Path) -> None:
     result = tested.run(broken.write(tmp_path, HASHED))
 
     assert result.exit_code == 1
@@ -51,7 +51,7 @@ def test_without_java_no_test_passes(tmp_path: Path) -> None:
     assert "PASS" not in result.output
 
 
-def test_another_engine_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_engine_is_rejected(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--engine", "flink")
 
     assert result.exit_code == 2
@@ -63,10 +63,14 @@ def test_another_engine_is_refused(tmp_path: Path) -> None:
     [
         ("contract", 2, "The table after step 2: these rows break the contract, and no build would publish them."),
         ("contract", 0, "The table before the first step: these rows break the contract"),
-        ("parity", 1, "The whole query after step 1: expected is what DuckDB says, and Spark says otherwise."),
+        (
+            "parity",
+            1,
+            "The whole query after step 1: expected is the result of DuckDB; that of Spark differs.",
+        ),
     ],
 )
-def test_what_was_compared_is_told(compared: str, step: int, sentence: str) -> None:
+def test_a_failure_names_the_comparison(compared: str, step: int, sentence: str) -> None:
     place = Place("m.yml", 1, 1)
     failed = TestResult("t", "m", place, "fail", 0.0, ("id",), (("1",),), (("2",),), step=step, compared=compared)
 
@@ -102,16 +106,16 @@ unit_tests:
 
 
 @pytest.mark.slow
-def test_a_test_without_the_time_that_its_model_asks_for_says_where_it_stands(tmp_path: Path) -> None:
+def test_a_missing_as_of_is_reported_with_its_place(tmp_path: Path) -> None:
     result = tested.run(broken.write(tmp_path, ASKING))
 
     assert result.exit_code == 1
     told = " ".join(result.output.split())
-    assert "SR121 models/asks.yml:7:5 the model asks for the tick's time: give the test an `as_of`" in told
+    assert "SR121 models/asks.yml:7:5 the model reads the time of the tick. Add `as_of` to the test" in told
 
 
 @pytest.mark.slow
-def test_a_test_that_does_not_end_says_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_test_is_reported_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "LONGEST", 0.05)
     result = tested.run(broken.write(tmp_path, ENDLESS))
 

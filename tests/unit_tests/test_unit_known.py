@@ -1,4 +1,4 @@
-"""Unit tests that passed aren't run again by a build, as long as nothing that they depend on has changed."""
+"""A build doesn't repeat passed unit tests while nothing has changed that they depend on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = {
 
 
 def builds(root: Path) -> tuple[bool, bool]:
-    """Tell whether a build's tests passed, and whether they were run."""
+    """Return whether a build's tests passed, and whether they ran."""
     cache = Cache.of(root)
     prepared = pipeline.prepare(root, cache)
     with mock.patch.object(command, "results_of", side_effect=command.results_of) as run:
@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Path:
     return broken.write(tmp_path, FILES)
 
 
-def test_what_passed_is_not_run_again(root: Path) -> None:
+def test_passed_tests_do_not_run_again(root: Path) -> None:
     assert builds(root) == (True, True)
     assert builds(root) == (True, False)
 
@@ -64,8 +64,8 @@ def test_what_passed_is_not_run_again(root: Path) -> None:
     ),
 )
 @pytest.mark.slow
-def test_what_was_edited_is_run_again(root: Path, file: str, old: str, new: str) -> None:
-    """A macro, the query, the rows given, a seed, a test's name: whatever a test could depend on."""
+def test_tests_run_again_after_an_edit(root: Path, file: str, old: str, new: str) -> None:
+    """A macro, the query, the given rows, a seed, a test's name: everything that a test can depend on."""
     builds(root)
     text = (root / file).read_text()
     assert old in text
@@ -75,7 +75,7 @@ def test_what_was_edited_is_run_again(root: Path, file: str, old: str, new: str)
 
 
 @pytest.mark.slow
-def test_what_failed_is_run_until_it_passes(root: Path) -> None:
+def test_failed_tests_run_until_they_pass(root: Path) -> None:
     builds(root)
     (root / "macros" / "factor.sql").write_text("{% macro factor() %}3{% endmacro %}\n")
 
@@ -83,7 +83,7 @@ def test_what_failed_is_run_until_it_passes(root: Path) -> None:
     assert builds(root) == (False, True)
 
 
-def test_without_a_cache_all_are_run(root: Path) -> None:
+def test_without_a_cache_all_tests_run(root: Path) -> None:
     prepared = pipeline.prepare(root)
     with mock.patch.object(command, "results_of", return_value=iter(())) as run:
         for _ in range(2):
@@ -92,11 +92,11 @@ def test_without_a_cache_all_are_run(root: Path) -> None:
     assert run.call_count == 2
 
 
-def test_the_line_says_when_they_ran() -> None:
+def test_the_summary_says_when_tests_ran() -> None:
     from sqlrun.errors import Place
     from sqlrun.unit_tests.output.shown import brief
 
     ran, known = (TestResult("doubles", "twice", Place("f"), "pass", seconds) for seconds in (0.5, 0.0))
 
     assert str(brief([ran])[0]).endswith("[PASS in 0.50s]")
-    assert str(brief([known])[0]).endswith("[PASS before, of the same project]")
+    assert str(brief([known])[0]).endswith("[PASS before, unchanged since]")

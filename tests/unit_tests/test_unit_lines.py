@@ -1,4 +1,4 @@
-"""Raw lines of a source through a landing model, in a unit test: rows out, and lines that are set aside."""
+"""Raw lines of a source through a landing model, in a unit test: rows and quarantined lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKS = """expectations:
 
 
 def run(folder: Path, test: str) -> list[str]:
-    """Run the test of the landing model `orders`; say what differs, a row a line."""
+    """Run the test of the landing model `orders`; return the differences, one row in each line."""
     project = prepared(folder, "", files={"models/orders.yml": f"{TYPED}unit_tests:\n{test}", **_checks()})
     found = results(project)[0]
     rows = [f"- {' | '.join(row)}" for row in found.missing] + [f"+ {' | '.join(row)}" for row in found.unexpected]
@@ -50,7 +50,7 @@ LINES = """  - name: a
 
 
 @pytest.mark.slow
-def test_lines_become_rows_or_are_set_aside(tmp_path: Path) -> None:
+def test_lines_land_or_are_quarantined(tmp_path: Path) -> None:
     expect = """    expect:
       rows: [{id: 1, amount: 12.50, tags: [a]}, {id: 1, amount: 12.50, tags: [a]}]
       quarantined:
@@ -64,7 +64,7 @@ def test_lines_become_rows_or_are_set_aside(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_line_that_should_have_been_set_aside_is_told(tmp_path: Path) -> None:
+def test_a_wrongly_landed_line_is_reported(tmp_path: Path) -> None:
     expect = "    expect: {quarantined: [{id: 5}, {id: null}, {id: null}, {id: 7}]}\n"
 
     assert run(tmp_path, LINES + expect) == ["fail", "- 7", "+ NULL"]
@@ -82,7 +82,7 @@ def test_no_lines_are_no_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
+def test_a_text_of_lines_is_split_like_a_file(tmp_path: Path) -> None:
     test = """  - name: a
     model: orders
     given:
@@ -108,7 +108,7 @@ def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
         ("expect: {", "expect: {quarantined: [{reason: x}], ", "orders__quarantine has no column `reason`"),
     ],
 )  # fmt: skip
-def test_lines_are_checked_where_they_are_written(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_invalid_lines_are_reported_at_their_place(tmp_path: Path, old: str, new: str, told: str) -> None:
     test = f"{LINES}    expect: {{rows: []}}\n"
     assert old in test
     files = {"models/orders.yml": f"{FILES['models/orders.yml']}unit_tests:\n{test.replace(old, new, 1)}"}

@@ -1,4 +1,4 @@
-"""What pytest makes of models' unit tests."""
+"""Models' unit tests as pytest items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def ran(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest with the plugin from this folder, whether or not it is installed."""
+    """Run pytest with the plugin from this folder, installed or not."""
     command = [sys.executable, "-m", "pytest", "-p", "no:sqlrun", "-p", "sqlrun.unit_tests.plugin", *arguments]
     environ = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "COLUMNS": "120"}
     return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
@@ -29,7 +29,7 @@ def tagged(folder: Path, five: str = "5") -> Path:
 
 
 @pytest.mark.slow
-def test_without_being_asked_the_plugin_collects_nothing_and_loads_nothing(tmp_path: Path) -> None:
+def test_without_its_option_the_plugin_collects_and_imports_nothing(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "test_light.py").write_text(
         "import sys\n"
@@ -44,7 +44,7 @@ def test_without_being_asked_the_plugin_collects_nothing_and_loads_nothing(tmp_p
 
 
 @pytest.mark.slow
-def test_a_failure_is_the_table_without_a_traceback(tmp_path: Path) -> None:
+def test_a_failure_shows_the_table_without_a_traceback(tmp_path: Path) -> None:
     result = ran(tagged(tmp_path, five="6"), "--sqlrun")
 
     assert result.returncode == 1
@@ -66,7 +66,7 @@ def test_a_failure_is_the_table_without_a_traceback(tmp_path: Path) -> None:
         (["-n", "2"], "3 passed"),
     ],
 )
-def test_tests_are_chosen_as_others_are(arguments: list[str], outcome: str, tmp_path: Path) -> None:
+def test_pytest_selects_unit_tests_like_others(arguments: list[str], outcome: str, tmp_path: Path) -> None:
     result = ran(tagged(tmp_path), "-q", "--sqlrun", *arguments)
 
     assert outcome in result.stdout
@@ -74,7 +74,7 @@ def test_tests_are_chosen_as_others_are(arguments: list[str], outcome: str, tmp_
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_failed_ones_run_again_and_junit_names_them(tmp_path: Path) -> None:
+def test_last_failed_and_junit_include_unit_tests(tmp_path: Path) -> None:
     root = tagged(tmp_path, five="6")
     ran(root, "--sqlrun", "--junitxml", "out.xml")
     cases = list(ElementTree.parse(root / "out.xml").getroot().iter("testcase"))
@@ -84,7 +84,7 @@ def test_failed_ones_run_again_and_junit_names_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_setting_asks_too_and_adds_models_to_the_folders(tmp_path: Path) -> None:
+def test_a_setting_works_like_the_option_and_adds_folders(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "tests").mkdir()
     (root / "tests/test_one.py").write_text("def test_one(): pass\n")
@@ -96,7 +96,7 @@ def test_a_setting_asks_too_and_adds_models_to_the_folders(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_project_that_does_not_load_tells_its_problems(tmp_path: Path) -> None:
+def test_an_invalid_project_reports_its_problems(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "models/totals.sql").write_text("selekt 1")
     result = ran(root, "--sqlrun")
@@ -108,7 +108,7 @@ def test_a_project_that_does_not_load_tells_its_problems(tmp_path: Path) -> None
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_coverage_stands_in_the_summary(tmp_path: Path) -> None:
+def test_the_summary_has_the_coverage(tmp_path: Path) -> None:
     result = ran(tested.project(tmp_path), "-q", "--sqlrun-coverage", "-n", "2")
 
     assert result.returncode == 0

@@ -1,4 +1,4 @@
-"""Unit tests that two processes share: the same results in the same order, and no test is passed over in silence."""
+"""Unit tests split between two processes: the same results in the same order, and none is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# A process of its own: pytest's has threads, and no fork is made there.
+# A separate process, because pytest's has threads, and sqlrun doesn't fork a process with threads.
 CODE = """
 import os, signal, sys
 from sqlrun.runtime import fork
@@ -57,19 +57,19 @@ def said(scenario: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_fork_answers_the_second_half_and_what_it_found_out_is_known() -> None:
+def test_the_fork_runs_the_second_half_and_returns_its_cache_entries() -> None:
     assert said("fine") == [*MINE, *(f"t{n}, pass, the fork's" for n in (4, 5, 6)), "7", "no process is left"]
 
 
 @pytest.mark.parametrize(("scenario", "why"), [("killed", "signal SIGKILL"), ("fails", "exit code 1")])
 @pytest.mark.slow
-def test_what_a_fork_that_ended_did_not_answer_is_an_error(scenario: str, why: str) -> None:
-    lost = [f"t{n}, error, the process that was to run it ended before ({why})" for n in (5, 6)]
+def test_results_missing_from_a_dead_fork_are_errors(scenario: str, why: str) -> None:
+    lost = [f"t{n}, error, the process for this test ended early ({why})" for n in (5, 6)]
 
     assert said(scenario) == [*MINE, "t4, pass, the fork's", *lost, "4", "no process is left"]
 
 
 @pytest.mark.slow
-def test_who_stops_listening_leaves_no_process_behind() -> None:
+def test_an_early_stop_leaves_no_process_behind() -> None:
     """As after Ctrl-C, and after the first failure with --fail-fast."""
     assert said("hangs") == [*MINE[:2], "2", "no process is left"]

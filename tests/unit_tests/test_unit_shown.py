@@ -1,4 +1,4 @@
-"""What a unit test's failure looks like."""
+"""Output for a failed unit test."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drawn(result: TestResult, grain: tuple[str, ...] = ()) -> str:
     return "\n".join(line.text for line in shown.failures([result], lambda _: known)[1:])
 
 
-def test_rows_are_paired_and_only_what_differs_is_marked() -> None:
+def test_rows_are_paired_and_only_differences_are_marked() -> None:
     missing = [("o1", "open", "12.00"), ("o2", "shut", "1.00")]
     unexpected = [("o1", "open", "12.50"), ("o3", "shut", "7.00")]
 
@@ -50,23 +50,23 @@ Failure in unit test sums of totals (models/totals.yml:12:5)
     )
 
 
-def test_rows_with_one_key_are_a_pair_however_little_else_they_share() -> None:
+def test_rows_with_equal_keys_are_always_a_pair() -> None:
     rows = paired(("id", "a", "b", "c"), [("1", "x", "x", "x")], [("2", "x", "x", "x"), ("1", "y", "y", "y")], ("id",))
 
     assert rows.pairs == ((("1", "x", "x", "x"), ("1", "y", "y", "y")),)
     assert rows.unexpected == (("2", "x", "x", "x"),)
 
 
-def test_without_a_grain_a_row_goes_with_the_one_that_is_most_like_it() -> None:
+def test_without_a_grain_the_most_similar_rows_are_a_pair() -> None:
     rows = paired(("id", "a", "b"), [("1", "x", "y"), ("2", "x", "z")], [("2", "x", "y"), ("9", "q", "r")])
 
-    # Both share two cells with the first: the first columns decide.
+    # Both share two cells with the first: equal first columns decide.
     assert rows.pairs == ((("2", "x", "z"), ("2", "x", "y")),)
     assert rows.missing == (("1", "x", "y"),)
     assert rows.unexpected == (("9", "q", "r"),)
 
 
-def test_a_grain_that_was_compared_in_part_is_no_key() -> None:
+def test_a_partially_compared_grain_is_no_key() -> None:
     rows = paired(("id", "a", "b"), [("1", "x", "y")], [("2", "x", "y")], ("id", "day"))
 
     assert rows.pairs == ((("1", "x", "y"), ("2", "x", "y")),)
@@ -76,7 +76,7 @@ def test_one_row_and_one_row_are_a_pair_with_nothing_in_common() -> None:
     assert paired(("n",), [("5",)], [("6",)]) == Paired(((("5",), ("6",)),), (), ())
 
 
-def test_very_many_rows_are_shown_apart_at_once() -> None:
+def test_very_many_rows_are_not_paired() -> None:
     rows = paired(("n", "m"), [(str(n), "x") for n in range(600)], [(str(n), "y") for n in range(600)])
 
     assert (len(rows.pairs), len(rows.missing), len(rows.unexpected)) == (0, 600, 600)
@@ -90,7 +90,7 @@ def test_at_most_twenty_rows_are_shown_and_all_are_counted() -> None:
     assert "  ... and 1,480 rows more" in text
 
 
-def test_letters_that_a_terminal_obeys_and_blanks_can_be_seen() -> None:
+def test_control_characters_and_blanks_are_visible() -> None:
     text = drawn(failure(("name",), [("a\x1b[2J\n",)], [("",)]))
 
     assert "~  'a\\x1b[2J\\n' -> ''" in text
@@ -103,7 +103,7 @@ def test_long_values_are_cut_where_they_differ() -> None:
 
 
 @pytest.mark.parametrize("columns", [4, 40])
-def test_a_table_has_a_hundred_columns_at_most_and_names_what_it_leaves_out(columns: int) -> None:
+def test_a_table_has_at_most_100_columns_and_names_hidden_ones(columns: int) -> None:
     names = tuple(f"column_{n:02}" for n in range(columns))
     row = tuple("a rather long value that is cut" for _ in names)
     changed = (*row[:-1], "another rather long value")
@@ -115,7 +115,7 @@ def test_a_table_has_a_hundred_columns_at_most_and_names_what_it_leaves_out(colu
     assert any(line.text.startswith("  not shown: column_0") for line in lines) == (columns == 40)
 
 
-def test_wide_letters_stay_in_their_columns() -> None:
+def test_wide_characters_stay_aligned() -> None:
     lines = differences.table(("name", "n"), paired(("name", "n"), [("寿司", "1"), ("a", "2")], []))
 
     assert [line.text for line in lines[3:]] == ["  -  寿司  1", "  -  a     2"]
@@ -124,13 +124,13 @@ def test_wide_letters_stay_in_their_columns() -> None:
 @pytest.mark.parametrize(
     ("expected", "came", "hint"),
     [
-        ("5.0", "5", "the column is a string: as numbers 5.0 and 5 would be equal, as texts they are not"),
+        ("5.0", "5", "the column is a string: as numbers 5.0 and 5 would be equal, as text they are not"),
         ("Open", "open", "they differ in upper and lower case"),
-        ("open", "open ", "they differ in blanks at the ends"),
-        ("ﬁne", "fine", "they look the same, but are other characters"),
+        ("open", "open ", "they differ in leading or trailing blanks"),
+        ("ﬁne", "fine", "they look the same, but have other characters"),
     ],
 )
-def test_values_that_look_the_same_are_told_apart(expected: str, came: str, hint: str) -> None:
+def test_a_hint_explains_values_that_look_equal(expected: str, came: str, hint: str) -> None:
     known = Facts("", (), {"status": "string"}, lambda _: ("", ""))
     lines = shown.failures([failure(("status",), [(expected,)], [(came,)])], lambda _: known)
 
@@ -141,9 +141,13 @@ def test_values_that_look_the_same_are_told_apart(expected: str, came: str, hint
     ("step", "compared", "sentence"),
     [
         (2, "rows", "The table after step 2."),
-        (2, "change", "The change of step 2: the rows that came to the table and those that left it."),
-        (0, "quarantined", "The lines that are set aside."),
-        (1, "whole", "The table that is kept by its changes, after step 1: expected is what the whole query gives."),
+        (2, "change", "The change of step 2: the rows added to the table and the rows removed from it."),
+        (0, "quarantined", "The quarantined lines."),
+        (
+            1,
+            "whole",
+            "The table as maintained by its changes, after step 1; expected is the result of the whole query.",
+        ),
     ],
 )
 def test_a_step_has_its_own_sentence(step: int, compared: str, sentence: str) -> None:
@@ -151,14 +155,14 @@ def test_a_step_has_its_own_sentence(step: int, compared: str, sentence: str) ->
 
 
 @pytest.mark.slow
-def test_the_place_is_told_where_the_column_is_made(tmp_path: Path) -> None:
+def test_a_failure_shows_where_the_column_is_computed(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"))
 
     assert "~  1         6 -> 5" in result.output
-    assert "total (bigint) is made at models/totals.sql:8:5: cast(sum(paid.price) as bigint)" in result.output
+    assert "total (bigint) is computed at models/totals.sql:8:5: cast(sum(paid.price) as bigint)" in result.output
 
 
-def test_a_build_tells_all_that_passed_in_one_line() -> None:
+def test_a_build_reports_passed_tests_in_one_line() -> None:
     good = TestResult("keys", "totals", PLACE, "pass", 0.05)
     bad = failure(("n",), [("1",)], [])
 

@@ -1,4 +1,4 @@
-"""Unit tests that play ticks: what comes, leaves and is updated, and what the kept tables are compared with."""
+"""Unit tests with ticks: added, removed and updated rows, and the comparisons of maintained tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def change(**kinds: tuple[dict[str, Any], ...]) -> Change:
 
 
 @pytest.mark.slow
-def test_each_step_sees_what_the_one_before_left(project: Prepared) -> None:
+def test_each_step_starts_from_the_state_of_the_one_before(project: Prepared) -> None:
     found = result(
         project,
         slots(
@@ -80,7 +80,7 @@ def test_each_step_sees_what_the_one_before_left(project: Prepared) -> None:
 
 
 @pytest.mark.slow
-def test_a_step_tells_what_it_expects_in_vain_by_its_number_and_place(project: Prepared) -> None:
+def test_a_failed_step_is_reported_with_number_and_place(project: Prepared) -> None:
     wrong = step(change(came=(order("o3", "4.00"),)), line=30, rows=({"n_orders": 9},))
     found = result(project, slots(step(change(came=(order("o4"),))), wrong))
 
@@ -90,7 +90,7 @@ def test_a_step_tells_what_it_expects_in_vain_by_its_number_and_place(project: P
 
 
 @pytest.mark.slow
-def test_what_came_and_left_is_the_change_of_the_table(project: Prepared) -> None:
+def test_came_and_left_are_the_change_of_the_table(project: Prepared) -> None:
     late = change(came=(order("o3", "4.00"),))
     right = step(late, came=({"n_orders": 3},), left=({"n_orders": 2},))
     wrong = step(late, came=({"n_orders": 3}, {"n_orders": 1}), left=())
@@ -111,7 +111,7 @@ def test_the_same_batch_again_changes_nothing(project: Prepared) -> None:
 
 
 @pytest.mark.slow
-def test_windows_move_with_as_of_although_nothing_came(project: Prepared) -> None:
+def test_windows_move_with_as_of_without_new_rows(project: Prepared) -> None:
     first = given(stg_orders=[order("o1", customer_id="c1")])
     test = UnitTest("t", "restaurant_customers", first, Expected(), PLACE, as_of="2026-05-04 12:05:00")
     later = step(as_of="2026-05-04 13:01:00", left=({"window_hours": 1, "n_customers": 1},), came=())
@@ -121,7 +121,7 @@ def test_windows_move_with_as_of_although_nothing_came(project: Prepared) -> Non
 
 
 @pytest.mark.slow
-def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_rule_is_found_without_expected_rows(project: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Temporal.changes
     monkeypatch.setattr(Temporal, "changes", lambda node, script: right(node, script)[:-1])
     first = given(stg_orders=[order("o1", customer_id="c1")])
@@ -138,12 +138,12 @@ def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, mon
     [
         (change(left=({"order_id": "o9"},)), "no row of ref('stg_orders') has order_id: o9"),
         (change(left=({"restaurant_id": "r1"},)), "more than one row of ref('stg_orders') has restaurant_id: r1"),
-        (change(updated=({"order_total": "3.00"},)), "an updated row has to name its order_id"),
+        (change(updated=({"order_total": "3.00"},)), "the updated row lacks `order_id`"),
         (Change(SOURCE, PLACE, came=({"event_id": "e1"},)), "and fct_restaurant_slots doesn't read it"),
     ],
 )
 @pytest.mark.slow
-def test_a_change_that_can_not_be_is_an_error(project: Prepared, wrong: Change, said: str) -> None:
+def test_an_impossible_change_is_an_error(project: Prepared, wrong: Change, said: str) -> None:
     found = result(project, slots(step(wrong)))
 
     assert found.status == "error"
@@ -158,7 +158,7 @@ def test_time_does_not_go_back(project: Prepared) -> None:
     assert (found.status, "as_of goes back" in found.message) == ("error", True)
 
 
-def test_what_the_contract_forbids_is_told(project: Prepared) -> None:
+def test_a_violated_contract_is_reported(project: Prepared) -> None:
     event = {"event_id": "e1", "order_id": "o1", "order_version": 1}
     expect = Expected(({"order_id": "o1", "restaurant_id": None},))
     found = result(project, UnitTest("t", "stg_orders", given(stg_order_events=[event]), expect, PLACE))
@@ -168,7 +168,7 @@ def test_what_the_contract_forbids_is_told(project: Prepared) -> None:
 
 
 @pytest.mark.slow
-def test_given_rows_that_break_their_contract_are_named_where_the_kept_table_differs(project: Prepared) -> None:
+def test_a_difference_names_given_rows_that_break_their_contract(project: Prepared) -> None:
     wrong = given(stg_orders=[order("o1") | {"order_total": None}])
     found = result(project, replace(slots(step(as_of="2026-05-05 00:00:00")), given=wrong))
 
@@ -177,7 +177,7 @@ def test_given_rows_that_break_their_contract_are_named_where_the_kept_table_dif
 
 
 @pytest.mark.slow
-def test_a_text_that_says_null_is_not_null(project: Prepared) -> None:
+def test_the_text_null_is_not_null(project: Prepared) -> None:
     first = given(stg_orders=[order("o1", restaurant_id="NULL")])
     found = result(project, replace(slots(rows=({"restaurant_id": None},)), given=first))
 

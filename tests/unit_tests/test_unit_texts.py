@@ -1,4 +1,4 @@
-"""What unit tests compute is written once: the next run finds the texts, as long as they are the same."""
+"""Statements of unit tests are compiled once: the next run reads them from the cache while they are the same."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run(root: Path) -> tuple[TestResult, Mapping[str, int]]:
-    """Run the test as a process of its own would; give how many texts of each kind were written."""
+    """Run the test as a separate process would; return the number of compiled statements by kind."""
     cache = Cache.of(root)
     assert cache is not None
     prepared = pipeline.prepare(root, cache)
@@ -51,7 +51,7 @@ def run(root: Path) -> tuple[TestResult, Mapping[str, int]]:
 
 
 @pytest.mark.slow
-def test_the_second_run_writes_nothing(root: Path) -> None:
+def test_the_second_run_compiles_nothing(root: Path) -> None:
     first, written = run(root)
     second, again = run(root)
 
@@ -74,10 +74,8 @@ def test_the_second_run_writes_nothing(root: Path) -> None:
     ),
 )
 @pytest.mark.slow
-def test_an_edit_of_what_a_text_comes_from_has_it_written_anew(
-    root: Path, file: str, old: str, new: str, status: str
-) -> None:
-    """A model in the chain, one below it, a type that an input has."""
+def test_an_edit_compiles_dependent_texts_again(root: Path, file: str, old: str, new: str, status: str) -> None:
+    """A model in the chain, one below it, a type of an input."""
     run(root)
     text = (root / file).read_text()
     assert old in text
@@ -90,7 +88,7 @@ def test_an_edit_of_what_a_text_comes_from_has_it_written_anew(
 
 
 @pytest.mark.slow
-def test_rows_that_a_test_gives_are_no_part_of_a_text(root: Path) -> None:
+def test_given_rows_do_not_affect_texts(root: Path) -> None:
     run(root)
     file = root / "models/top.yml"
     file.write_text(file.read_text().replace("{id: 2}]}", "{id: 7}]}"))

@@ -1,4 +1,4 @@
-"""Which tests an edit touches, what counts as a save, and the process that waits for them."""
+"""The tests that an edit affects, detection of saves, and the process of `--watch`."""
 
 from __future__ import annotations
 
@@ -37,16 +37,14 @@ def looked(root: Path) -> Seen:
         ("models/totals.yml", "prices_are_added", "sums_are_right", {"totals::sums_are_right"}),
         ("models/totals.yml", "A row.", "A sum.", set()),
         ("models/totals.yml", "grain: [order_id]", "grain: [order_id, size]", TOTALS),
-        # A test of totals gives its lines itself: only their columns show in it.
+        # A test of totals gives its own lines: it depends only on their columns.
         ("models/lines.sql", "cast(2", "cast(3", {"lines::a_line_is_a_line"}),
         ("models/lines.yml", "name: price, data_type: 'int'", "name: price, data_type: 'bigint'",
          TOTALS | {"lines::a_line_is_a_line"}),
         ("macros/positive.sql", "> 0", "> 1", set()),
     ],
 )  # fmt: skip
-def test_an_edit_touches_the_tests_that_see_it(
-    file: str, old: str, new: str, expected: set[str], tmp_path: Path
-) -> None:
+def test_an_edit_affects_dependent_tests(file: str, old: str, new: str, expected: set[str], tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     broken.write(root, {"macros/positive.sql": "{% macro positive(x) %}{{ x }} > 0{% endmacro %}\n"})
     before = looked(root)
@@ -57,7 +55,7 @@ def test_an_edit_touches_the_tests_that_see_it(
     assert touched(before, looked(root)) == expected
 
 
-def test_a_macro_touches_the_tests_of_all_that_call_it(tmp_path: Path) -> None:
+def test_a_macro_affects_the_tests_of_its_callers(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     sql = (root / "models/totals.sql").read_text().replace("price > 0", "{{ positive('price') }}")
     macro = "{% macro positive(x) %}{{ x }} > 0{% endmacro %}\n"
@@ -73,7 +71,7 @@ def following(root: Path) -> tuple[Iterator[Saved], Path]:
     return file_watcher.saves(root), file
 
 
-def test_a_save_is_told_with_its_file_and_time(tmp_path: Path) -> None:
+def test_a_save_is_reported_with_file_and_time(tmp_path: Path) -> None:
     found, file = following(tmp_path)
     file.write_text("select 1 as n")
 
@@ -90,7 +88,7 @@ def test_a_save_by_rename_is_one_save(tmp_path: Path) -> None:
     assert next(found).files == ("models/totals.sql",)
 
 
-def test_a_file_that_is_empty_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+def test_a_briefly_empty_file_delays_the_save(tmp_path: Path) -> None:
     found, file = following(tmp_path)
     file.write_text("")
     timer = threading.Timer(0.05, file.write_text, ("select 3 as n",))
@@ -103,32 +101,32 @@ def test_a_file_that_is_empty_for_a_moment_is_waited_for(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_file_that_goes_is_told_too(tmp_path: Path) -> None:
+def test_a_deleted_file_is_reported(tmp_path: Path) -> None:
     found, file = following(tmp_path)
     file.unlink()
 
     assert next(found).files == ("models/totals.sql",)
 
 
-def test_a_save_with_an_old_date_happened_when_it_was_seen(tmp_path: Path) -> None:
+def test_a_save_with_an_old_date_counts_from_its_detection(tmp_path: Path) -> None:
     found, file = following(tmp_path)
     os.utime(file, (1_000_000, 1_000_000))
 
     assert time.time() - next(found).at < 1
 
 
-def test_watch_is_for_people(tmp_path: Path) -> None:
+def test_watch_rejects_machine_output(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--watch", "--json")
 
     assert result.exit_code == 2
-    assert "--watch goes without" in result.output
+    assert "--watch can't be combined with" in result.output
 
 
 @pytest.mark.slow
-def test_watch_runs_what_is_touched_survives_mistakes_and_ends_on_ctrl_c(tmp_path: Path) -> None:
+def test_watch_runs_affected_tests_survives_errors_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     command = [sys.executable, "-u", "-m", "sqlrun", "--project-dir", str(root), "test", "--watch"]
-    # As a shell starts it behind its back: with SIGINT ignored.
+    # As a shell starts background processes: with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     signal.signal(signal.SIGINT, before)

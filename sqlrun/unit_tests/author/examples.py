@@ -1,4 +1,4 @@
-"""Rows that could be, made from contracts: a value by a column's type, its name and its checks. Pure."""
+"""Example rows made from contracts: a value by a column's type, name and checks. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sqlrun.incremental import types
 from sqlrun.load.seeds import typed_rows
 from sqlrun.project import Column, Model, Project, Row, Seed, Source
 
-NOON = datetime(2026, 1, 1, 12)  # the tick's time in examples
+NOON = datetime(2026, 1, 1, 12)  # the time of the tick in examples
 EARLIER = NOON - timedelta(minutes=10)
 IN_SET = "expect_column_values_to_be_in_set"
 
 
 def row_of(project: Project, noun: Model | Seed | Source) -> Row:
-    """Make one row of a model, a seed (its first) or a source, with all columns of its contract."""
+    """Return one row with all columns of a contract: a seed's first row, or example values for a model or a source."""
     if isinstance(noun, Seed) and noun.rows:
         return dict(zip((c.name for c in noun.columns), typed_rows(noun)[0], strict=True))
     known = accepted(project, noun)
@@ -29,7 +29,7 @@ def row_of(project: Project, noun: Model | Seed | Source) -> Row:
 
 
 def accepted(project: Project, noun: Model | Seed | Source) -> Mapping[str, object]:
-    """Return the first accepted value of each column that has such a check, here or under its name elsewhere."""
+    """Return the first accepted value of each column with such a check, here or under the same name elsewhere."""
     found: dict[str, object] = {}
     checks = [(e, c.name) for c in noun.columns for e in c.promises]
     suites = sorted(project.suites, key=lambda suite: suite.model != noun.name)
@@ -42,7 +42,7 @@ def accepted(project: Project, noun: Model | Seed | Source) -> Mapping[str, obje
 
 
 def likes(columns: Iterable[Column]) -> Mapping[str, str]:
-    """Read what values are like where a description says so.
+    """Return the example value of each column whose description names one.
 
     >>> from sqlrun.errors import Place
     >>> likes([Column("dish_id", "string", "The dish, like d001.", Place("x"))])
@@ -60,7 +60,7 @@ def _made(name: str, kind: exp.DataType | None, like: Mapping[str, str]) -> obje
         case "string" if name in like:
             return like[name]
         case "string":
-            # Ids as they are written by hand: order_id is o1.
+            # Ids look as if written by hand: order_id is o1.
             return f"{name[0].lower()}1" if name.lower().endswith("id") else name.replace("_", " ")
         case "boolean":
             return False

@@ -1,4 +1,4 @@
-"""Values that stand for private ones: of their type, equal where they are, telling nothing of them. Pure."""
+"""Pseudonyms for private values: they have the same type, are equal where the values are, and reveal nothing. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXTS = re.compile("string|binary|array|struct|map")
 
 
 class Masks:
-    """Numbers private values in the order in which they come, in all tables together, so that joins find each other.
+    """Numbers for private values in the order of their appearance, shared by all tables so that joins still match.
 
     >>> masks = Masks()
     >>> masks.value("ada@example.org"), masks.value(None), masks.value("bob"), masks.value("ada@example.org")
@@ -28,17 +28,17 @@ class Masks:
         self._numbers: dict[tuple[str, object], int] = {}
 
     def value(self, given: Any) -> Any:
-        """Return what stands for a value; NULL stays, and what is inside of lists and structs is masked each."""
+        """Return the pseudonym of a value; NULL stays NULL, and each item of a list or a struct gets its own."""
         match given:
             case None:
                 return None
             case bool():
-                return False  # there is no other that would not tell
+                return False  # the other boolean would reveal the value
             case dict():
                 return {name: self.value(inner) for name, inner in given.items()}
             case list():
                 return [self.value(inner) for inner in given]
-        # Equal numbers of several types are one value: an int may be joined to a decimal.
+        # Equal numbers of different types get one pseudonym, because an int may be joined to a decimal.
         kind = "number" if isinstance(given, int | float | Decimal) else type(given).__name__
         number = self._numbers.setdefault((kind, given), 1 + sum(1 for known, _ in self._numbers if known == kind))
         match given:
@@ -57,12 +57,12 @@ class Masks:
                 return f"masked_{number}"
 
     def row(self, row: Row, private: Collection[str]) -> dict[str, Any]:
-        """Mask a row's private columns."""
+        """Return a row with its private columns masked."""
         return {name: self.value(value) if name in private else value for name, value in row.items()}
 
 
 def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str, ...]:
-    """Name the columns of a model or a seed that are tagged pii, are copies of one that is, or texts made of one."""
+    """Return the columns of a model or seed that are tagged pii, copy a private column, or are text made from one."""
     tagged = {
         *(Item(model.name, c.name) for model in project.models for c in model.columns if PII in c.tags),
         *(Item(seed.name, c.name) for seed in project.seeds for c in seed.columns if PII in c.tags),
@@ -71,9 +71,9 @@ def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str,
 
     def private(item: Item) -> bool:
         made = lineage.derive(Value(item))
-        # A number that is counted or added up says nothing of one guest; a text may.
-        tells = made.how == "copied" or TEXTS.match(lineage.types[item.node].get(item.column, ""))
-        return item in tagged or (bool(tells) and any(private(value.item) for value in made.made_of))
+        # A count or a sum reveals nothing about one guest; a text may.
+        reveals = made.how == "copied" or TEXTS.match(lineage.types[item.node].get(item.column, ""))
+        return item in tagged or (bool(reveals) and any(private(value.item) for value in made.made_of))
 
     return tuple(item.column for item in lineage.columns(node) if private(item))
 
@@ -81,7 +81,7 @@ def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str,
 def copies(
     lineage: Lineage, node: str, columns: Collection[str], queries: Mapping[str, Query]
 ) -> dict[str, list[Item]]:
-    """Find of which columns of its inputs a model's columns are plain copies."""
+    """Return, by column of a model, the input columns that it copies unchanged."""
     found: dict[str, list[Item]] = {}
     for item in lineage.columns(node) if node in queries else ():
         made = lineage.up([item])[0]

@@ -1,8 +1,8 @@
-"""Unit tests made of published rows and of those that they come from. Shell: Delta files, DuckDB, the project's files.
+"""Unit tests recorded from published rows and their input rows. Shell: Delta files, DuckDB, the project's files.
 
-Rows of the inputs are looked for by the model's keys, where a key is copied from an input or has its name there.
-Whether that was enough is not argued but tried: the model's query over those rows has to give the published ones. What
-they can do without is left out again, piece by piece.
+The search reads input rows by the model's keys, where a key is copied from an input or has the same name there.
+It proves the choice by running it: the model's query over the chosen rows has to return the published rows. Then it
+removes piece after piece of the input rows that the result doesn't need.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from sqlrun.unit_tests.run.answers import Answers, asks_for_time
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_READ = 20_000  # rows of an input that are looked through, the latest first
-FEW = 10  # rows of an input that are all taken
-MOST_GIVEN = 200  # rows of an input that a test may hold
-TRIALS = 200
-PATIENCE = 20.0  # seconds for all trials
+MOST_READ = 20_000  # maximum number of rows read from an input, the latest first
+FEW = 10  # an input with at most this many rows isn't reduced
+MOST_GIVEN = 200  # maximum number of rows of an input in a test
+TRIALS = 200  # maximum number of runs of the query
+PATIENCE = 20.0  # seconds, maximum for all trials together
 Key = tuple[str, ...]
 
 
 def record(root: Path, options: Mapping[str, Any]) -> list[str]:
-    """Put a unit test of published rows behind those of a model; give what to tell.
+    """Append a unit test of published rows to those of a model; return the lines to print.
 
     `options` are those of the command line: record, where, limit, name, profile.
-    Raises: UsageError where nothing is published, no row satisfies the condition, or the rows can't be gone back from.
+    Raises: UsageError if nothing is published, no row satisfies the condition, or the input rows can't be found.
     """
     prepared = pipeline.prepare(root, Cache.of(root))
     model = model_of(prepared, options["record"])
@@ -61,18 +61,18 @@ def record(root: Path, options: Mapping[str, Any]) -> list[str]:
     past = _Past(prepared, ledger, tick_of(ledger), model.name)
     if past.query.rendered.sources:
         raise UsageError(
-            f"{model.name} lands a source, whose lines aren't kept: begin with `sqlrun new test {model.name}`"
+            f"{model.name} lands a source, whose lines aren't stored. Begin with `sqlrun new test {model.name}`"
         )
     rows = past.published_rows(options["where"] or "", options["limit"])
     with Answers(prepared.project, past.queries, model.name, past.as_of) as answers:
         found = _Search(past, answers, rows)
-        said = found.search()
+        notes = found.search()
         test, masked = found.written(called, options["where"] or "")
     file = add(root, prepared, model, test)
     given = ", ".join(f"{len(rows)} of {text}" for text, rows in test.given)
-    lines = [f"Wrote the unit test {called} to {file}, of {past.published}: {_counted(len(rows))} of {model.name}, and "
-             f"what they come from: {given}.", *said, *masked]  # fmt: skip
-    return [*lines, f"Next: look through it, then `sqlrun test --select {model.name}`."]
+    lines = [f"Wrote the unit test {called} to {file}, from {past.published}: {_counted(len(rows))} of {model.name}, "
+             f"computed from {given}.", *notes, *masked]  # fmt: skip
+    return [*lines, f"Next: review it, then run `sqlrun test --select {model.name}`."]
 
 
 def _counted(number: int) -> str:
@@ -81,7 +81,7 @@ def _counted(number: int) -> str:
 
 @dataclass
 class _Past:
-    """What a published tick holds of a model and of what it reads."""
+    """A model and its inputs as of a published tick."""
 
     prepared: Prepared
     ledger: Ledger
@@ -106,7 +106,7 @@ class _Past:
                 yield from self._views(ref)
 
     def table(self, name: str, label: str) -> tuple[str, list[Relation]]:
-        """Write a FROM item that gives the rows of a table or a view, and bind what it reads."""
+        """Return a FROM item with the rows of a table or a view, and the relations that it reads."""
         if name not in self.prepared.workspace.views:
             return identifier(label, "duckdb"), [replace(find(self.published, self.ledger.warehouse, name), name=label)]
         moment = Moment(self.published.as_of, None)
@@ -122,7 +122,7 @@ class _Past:
         return f"({text})", list(tables.values())
 
     def published_rows(self, where: str, limit: int) -> pa.Table:
-        """Read rows that satisfy a condition, in the grain's order. Raises: UsageError if there is none."""
+        """Return the rows that satisfy a condition, in the grain's order. Raises: UsageError if there are none."""
         model = self.query.rendered.model
         item, relations = self.table(self.name, "_rows")
         names = list(self.query.columns)
@@ -138,7 +138,7 @@ class _Past:
     def input_rows(
         self, name: str, columns: Sequence[StoredColumn], keys: Mapping[str, str], rows: list[Row]
     ) -> pa.Table:
-        """Read the rows of an input that have the keys of some output row, the latest first."""
+        """Return the rows of an input that have the keys of an output row, the latest first."""
         item, relations = self.table(name, "_input")
         times = [c.name for c in columns if c.type.startswith("timestamp")] + [
             c.name for c in columns if c.type == "date"
@@ -184,7 +184,7 @@ def _columns(names: list[str]) -> str:
 
 
 class _Search:
-    """The rows of the inputs, made fewer as long as the query over them still gives the published rows."""
+    """The input rows, reduced as long as the query over them still returns the published rows."""
 
     def __init__(self, past: _Past, answers: Answers, rows: pa.Table) -> None:
         self._past, self._answers = past, answers
@@ -195,35 +195,35 @@ class _Search:
         self._exact = False
 
     def search(self) -> list[str]:
-        """Find the rows; give what to tell of what could not be done."""
-        said: list[str] = []
+        """Find the rows; return notes on what couldn't be done."""
+        notes: list[str] = []
         self._read(keyed=True)
-        self._exact = self._gives()
+        self._exact = self._reproduces()
         if not self._exact:
             self._read(keyed=False)
-            self._exact = self._gives()
+            self._exact = self._reproduces()
             if self._exact:
-                said.append(
-                    "The inputs could not be narrowed by the model's keys: all of their rows were looked through."
-                )
+                notes.append("The model's keys couldn't narrow the inputs, so sqlrun searched all of their rows.")
         if self._exact:
-            # A few rows with the same keys tell more together: earlier versions, what was cancelled.
+            # Few rows with the same keys stay together: earlier versions and cancellations explain more than one row.
             for name in sorted(self._kept, key=lambda one: -len(self._kept[one])):
                 if len(self._kept[name]) > FEW:
-                    self._fewer(name)
+                    self._reduce(name)
         for name, numbers in self._kept.items():
             if len(numbers) > MOST_GIVEN:
-                said.append(
-                    f"{name}: {len(numbers):,} rows are needed, a test holds the latest {MOST_GIVEN}. Narrow --where."
+                notes.append(
+                    f"{name}: the test needs {len(numbers):,} rows, but only has the latest {MOST_GIVEN}. "
+                    "Narrow --where."
                 )
                 self._keep(name, sorted(numbers)[:MOST_GIVEN])
                 self._exact = False
         if not self._exact:
-            said.append(
-                "The expected rows are what the query gives over these rows; they are not all as published: more rows "
-                "would be needed, or the model was edited since the tick."
+            notes.append(
+                "The expected rows are the query's result over these rows, and differ from the published "
+                "ones. The test needs "
+                "more rows, or the model was edited since the tick."
             )
-        return said
+        return notes
 
     def _read(self, *, keyed: bool) -> None:
         past = self._past
@@ -244,16 +244,16 @@ class _Search:
             self._answers.put(name, self._tables[name])
             self._kept[name] = list(range(self._tables[name].num_rows))
 
-    def _gives(self) -> bool:
-        """Return whether the query gives the published rows, perhaps among others."""
+    def _reproduces(self) -> bool:
+        """Return whether the query's result contains the published rows."""
         return not Counter(map(_key, self._wanted)) - Counter(map(_key, self._answers.rows()))
 
     def _keep(self, name: str, numbers: list[int]) -> None:
         self._kept[name] = numbers
         self._answers.only(name, numbers)
 
-    def _fewer(self, name: str) -> None:
-        """Leave out pieces of an input, large ones first, that the published rows don't need."""
+    def _reduce(self, name: str) -> None:
+        """Remove pieces of an input that the published rows don't need, large pieces first."""
         size = len(self._kept[name])
         while size and self._trials > 0 and time.monotonic() < self._until:
             at = 0
@@ -261,14 +261,14 @@ class _Search:
                 before = self._kept[name]
                 self._trials -= 1
                 self._keep(name, before[:at] + before[at + size :])
-                if not self._gives():
+                if not self._reproduces():
                     self._keep(name, before)
                     at += size
             size //= 2
 
     def written(self, called: str, where: str) -> tuple[Written, list[str]]:
-        """Mask what is private and write the test; give what to tell of the masks."""
-        past, masks, told = self._past, Masks(), []
+        """Mask private values and build the test; return it with notes on the masks."""
+        past, masks, notes = self._past, Masks(), []
         project, before = past.prepared.project, self._answers.rows()
         given, private_inputs = [], []
         for name in self._answers.inputs:
@@ -281,14 +281,16 @@ class _Search:
         expect = self._answers.rows()
         hidden = private_columns(project, past.lineage, past.name)
         if private_inputs:
-            told.append(f"Masked: {', '.join(private_inputs)}.")
+            notes.append(f"Masked: {', '.join(private_inputs)}.")
             same = Counter(_key(masks.row(row, hidden)) for row in before) == Counter(map(_key, expect))
             if not same:
-                told.append("The query computes with what was masked: its rows differ from the published ones in more.")
+                notes.append(
+                    "The query computes with masked values, so its rows differ from the published ones in more columns."
+                )
         secret = {*hidden, *(column.partition(".")[2] for column in private_inputs)}
         says_none = where and not any(name in where for name in secret)
         description = f"Recorded from tick {past.published.tick}{', where ' + where if says_none else ''}."
-        return Written(called, past.name, tuple(given), tuple(expect), description, past.as_of), told
+        return Written(called, past.name, tuple(given), tuple(expect), description, past.as_of), notes
 
     def _put(self, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
         import pyarrow as pa
@@ -296,9 +298,9 @@ class _Search:
         try:
             self._answers.put(name, pa.Table.from_pylist(rows, schema=schema))
         except (ValueError, ArithmeticError):
-            raise UsageError(f"{name} has more private values than their type has room for: narrow --where") from None
+            raise UsageError(f"{name} has more private values than its type can mask. Narrow --where") from None
 
 
 def _key(row: Row) -> Key:
-    """Return a row as text; equal rows have equal texts."""
+    """Return a row as texts; equal rows have equal texts."""
     return tuple(shown(value) for value in row.values())

@@ -1,4 +1,4 @@
-"""New models and new unit tests, written to start from. Shell: the project's files, DuckDB in memory."""
+"""Starting points for new models and new unit tests. Shell: the project's files, DuckDB in memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from sqlrun.unit_tests.run.run import run
 
 
 def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
-    """Write a model's query, its contract and a unit test; give what to tell.
+    """Write a model's query, its contract and a unit test; return the lines to print.
 
-    Raises: UsageError for a place that is taken or leads out of models/; ProjectError where the project is wrong.
+    Raises: UsageError for a path that exists or is outside of models/; ProjectError if the project is invalid.
     """
     spot = skeletons.place_of(text)
     files = [root / f"{spot.stem}{suffix}" for suffix in (".sql", ".yml")]
@@ -38,21 +38,21 @@ def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
     try:
         for file, content in zip(files, texts, strict=True):
             if not atomic_files.write_new(file, content):
-                raise UsageError(f"{file.relative_to(root)} was written in between; nothing is overwritten")
+                raise UsageError(f"{file.relative_to(root)} was written in the meantime. Nothing was overwritten")
             written.append(file)
-        told = new_test(root, spot.name, None) if nouns_read else []
+        lines = new_test(root, spot.name, None) if nouns_read else []
     except BaseException:
         for file in written:
             file.unlink(missing_ok=True)
         raise
     names = [f"Wrote {file.relative_to(root)}." for file in files]
-    return [*names, *told[:-1], f"Next: edit them, then `sqlrun test --select {spot.name}`."]
+    return [*names, *lines[:-1], f"Next: edit them, then `sqlrun test --select {spot.name}`."]
 
 
 def _require_inside(root: Path, files: list[Path]) -> None:
     for file in files:
         if file.exists() or file.is_symlink():
-            raise UsageError(f"{file.relative_to(root)} is there already; nothing is overwritten")
+            raise UsageError(f"{file.relative_to(root)} already exists. Nothing was overwritten")
     folder = files[0].parent
     while folder != root:
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -61,9 +61,9 @@ def _require_inside(root: Path, files: list[Path]) -> None:
 
 
 def new_test(root: Path, name: str, called: str | None) -> list[str]:
-    """Put a unit test behind those of a model: a row for each input, and what the query makes of them.
+    """Append a unit test to those of a model: one row for each input, and the query's result over them.
 
-    Raises: UsageError for an unknown model, a name that is taken, or a query that DuckDB can't answer.
+    Raises: UsageError for an unknown model, a name in use, or a query that DuckDB can't run.
     """
     prepared = pipeline.prepare(root, Cache.of(root))
     model = model_of(prepared, name)
@@ -91,18 +91,18 @@ def _table(noun: skeletons.Noun) -> str:
 
 
 def model_of(prepared: Prepared, name: str) -> Model:
-    """Find a model. Raises: UsageError or ProjectError, naming what is near."""
+    """Return a model by name. Raises: UsageError or ProjectError with the nearest names."""
     found = next((model for model in prepared.project.models if model.name == name), None)
     if found is None:
-        select_nodes(prepared.graph, (name,))  # says what is near
-        raise UsageError(f"{name} is not a model; unit tests are a model's")
+        select_nodes(prepared.graph, (name,))  # raises with the nearest names
+        raise UsageError(f"{name} is not a model. Only models have unit tests")
     return found
 
 
 def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
-    """Return the name of a new test: as it was asked for, or after its model.
+    """Return the name of a new test: the requested one, or `otherwise` with a number if that is in use.
 
-    Raises: UsageError for a name that another test has, or that can't be one.
+    Raises: UsageError for an invalid name or one that another test has.
     """
     taken = {test.name: model for model in prepared.project.models for test in model.unit_tests}
     if called is None:
@@ -115,9 +115,9 @@ def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
 
 
 def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
-    """Put a test into its model's file, once it has passed; give the file's name.
+    """Append a test to its model's file if it passes; return the file's name.
 
-    Raises: UsageError if it doesn't pass or the file can't be added to; then nothing is written.
+    Raises: UsageError if the test fails or the file can't be extended; then nothing is written.
     """
     file = (root / model.contract_file).resolve()
     try:
@@ -132,13 +132,13 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
     for result in run(prepared.project, queries, [(made, query)]):
         if result.status != "pass":
             why = result.message or f"missing {result.missing[:2]}, unexpected {result.unexpected[:2]}"
-            raise UsageError(f"the new test of {model.name} doesn't hold on DuckDB: {why}; nothing was written")
+            raise UsageError(f"the new test of {model.name} fails on DuckDB: {why}. Nothing was written")
     atomic_files.put(file, text)
     return model.contract_file
 
 
 def _read(prepared: Prepared, model: Model, test: Written) -> UnitTest:
-    """Read the new test as a project's are. Raises: ProjectError."""
+    """Return the new test, read as from a project's file. Raises: ProjectError."""
     problems: list[Problem] = []
     project = prepared.project
     alone = "\n".join([f"{KEY}:", *test.lines()])
@@ -150,8 +150,8 @@ def _read(prepared: Prepared, model: Model, test: Written) -> UnitTest:
 
 
 def _require_same(file: str, before: str, after: str) -> None:
-    """Hold that a file says what it said, and one test more. Raises: UsageError."""
+    """Require that a file's content differs by one new test only. Raises: UsageError."""
     problems: list[Problem] = []
     old, new = (Reader(file, text.removeprefix("\ufeff"), problems).root for text in (before, after))
     if problems or {**new, KEY: None} != {**old, KEY: None} or new[KEY][:-1] != (old.get(KEY) or []):
-        raise UsageError(f"{file} is written so that a test can't be put into it; nothing was written")
+        raise UsageError(f"sqlrun can't insert a test into {file}. Nothing was written")

@@ -1,4 +1,4 @@
-"""Skeletons of a new model in the project's style: its query, its contract. Pure."""
+"""Skeletons of a new model: its query and its contract, in the project's style. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlrun.unit_tests.author.yaml_writer import scalar
 
 TO_WRITE = "To be described."
 PREFIXES = ("stg_", "fct_", "dim_")
-# What a CTE can't be called without quotes.
+# Names that a CTE can't have without quotes.
 RESERVED = {
     "all", "and", "any", "case", "columns", "cross", "from", "group", "having", "in", "join", "left", "limit",
     "not", "on", "or", "order", "rows", "select", "table", "union", "values", "where", "window", "with",
@@ -24,21 +24,21 @@ Noun = Model | Seed | Source
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a new model goes: `folder` under models/ ("" for none), and its name."""
+    """Location of a new model: `folder` under models/ ("" for none), and its name."""
 
     folder: str
     name: str
 
     @property
     def stem(self) -> str:
-        """The path of its files without their endings, relative to the project."""
+        """Return the path of its files without suffix, relative to the project."""
         return "/".join(part for part in ("models", self.folder, self.name) if part)
 
 
 def place_of(text: str) -> Spot:
-    """Read `marts/x/y` as an analyst types it; `models/` before it and `.sql` behind it may stand there.
+    """Parse `marts/x/y` as an analyst types it, with or without `models/` before and `.sql` behind it.
 
-    Raises: UsageError for what leads out of models/ or can't name a model.
+    Raises: UsageError for a path outside of models/ or an invalid name.
 
     >>> place_of("models/marts/x/y.sql").stem
     'models/marts/x/y'
@@ -56,7 +56,7 @@ def place_of(text: str) -> Spot:
 
 
 def require_free(project: Project, name: str) -> None:
-    """Hold that no model, seed or source has the name. Raises: UsageError."""
+    """Require that no model, seed or source has the name. Raises: UsageError."""
     taken = [(m.name, m.file) for m in project.models] + [(s.name, s.file) for s in project.seeds]
     taken += [(s.table, str(s.place)) for s in project.sources]
     for other, where in taken:
@@ -65,26 +65,28 @@ def require_free(project: Project, name: str) -> None:
 
 
 def all_of(project: Project) -> tuple[Noun, ...]:
-    """List all that a query can read: models, seeds and sources."""
+    """Return all that a query can read: models, seeds and sources."""
     return (*project.models, *project.seeds, *project.sources)
 
 
 def noun(project: Project, text: str) -> Noun:
-    """Find what a new model is to read: a model, a seed, or a source as `group.table`. Raises: UsageError."""
+    """Return an input of a new model: a model, a seed, or a source as `group.table`. Raises: UsageError."""
     known = {f"{n.group}.{n.name}" if isinstance(n, Source) else n.name: n for n in all_of(project)}
-    asked = text.removeprefix("source:")
-    if asked not in known:
-        raise UsageError(f"there is no `{text}` to read. There are: {listed(known)}.{did_you_mean(asked, known)}")
-    return known[asked]
+    name = text.removeprefix("source:")
+    if name not in known:
+        raise UsageError(
+            f"unknown input `{text}`. Models, seeds and sources: {listed(known)}.{did_you_mean(name, known)}"
+        )
+    return known[name]
 
 
 def call(found: Noun) -> str:
-    """Write how a query, and a unit test, names it."""
+    """Return the expression by which a query or a unit test names it."""
     return f"source('{found.group}', '{found.name}')" if isinstance(found, Source) else f"ref('{found.name}')"
 
 
 def sql(read: Sequence[Noun]) -> str:
-    """Write a query that imports what it reads, each as a CTE, and selects the columns of the first.
+    """Return a query that imports each input as a CTE and selects the columns of the first.
 
     >>> print(sql([]))
     select
@@ -105,7 +107,7 @@ def sql(read: Sequence[Noun]) -> str:
 
 
 def _alias(name: str, taken: Sequence[str]) -> str:
-    """Return the name of a CTE after what it imports, without the layer's prefix."""
+    """Return a CTE's name: that of its input without the layer's prefix."""
     short = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
     good = short and not short[0].isdigit() and short.lower() not in RESERVED and short not in taken
     return short if good else f"{name}_rows" if name.lower() in RESERVED or name in taken else name
@@ -117,7 +119,7 @@ def _name(column: str) -> str:
 
 
 def contract(name: str, read: Sequence[Noun]) -> str:
-    """Write the contract of that query: the columns of the first input as they are described there, and its grain."""
+    """Return the contract of that query: the first input's columns with their descriptions, and its grain."""
     columns = read[0].columns if read else (Column("id", "int", TO_WRITE, Place(""), nullable=False),)
     lines = ["models:", f"  - name: {name}", f"    description: {TO_WRITE}"]
     grain = _grain(read, columns)
@@ -130,7 +132,7 @@ def contract(name: str, read: Sequence[Noun]) -> str:
 
 
 def _grain(read: Sequence[Noun], columns: Sequence[Column]) -> tuple[str, ...]:
-    """Return what rows are unique by; a source may send them twice, and a model's are what they are there."""
+    """Return the columns that rows are unique by. A source may send a row twice, so there it is the first column."""
     if not read or isinstance(read[0], Source):
         return (columns[0].name,)
     return () if isinstance(read[0], Model) and read[0].repeats else read[0].grain

@@ -1,4 +1,4 @@
-"""A unit test as YAML text in the house's style, put behind those that a file has; all other text stays. Pure."""
+"""A unit test as YAML text, appended to the tests of a file; all other text stays as it is. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import Row
 
 KEY = "unit_tests"
-# What no YAML reader takes for anything but a text, in a flow mapping too.
+# Texts that every YAML reader takes for a text, in a flow mapping too.
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
 WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
-# A row that is longer has a line for each of its columns.
+# Maximum length of a row on one line; a longer row has a line for each column.
 WIDEST = 220
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a new unit test says. `given` holds each input, as `ref('x')`, with its rows; `then` is text of its own.
+    """Content of a new unit test: `given` pairs each input, as `ref('x')`, with its rows; `then` has lines of YAML.
 
-    Rows hold Python's values: Decimal, datetime (with a zone or without), date, bytes, list, dict and plain ones.
+    Values in rows are Python's: Decimal, datetime (with or without a zone), date, bytes, list, dict and plain ones.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Written:
     then: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Write the entry, its dash in the first column."""
+        """Return the entry's lines, its dash in the first column."""
         found = [f"- name: {self.name}", f"  model: {self.model}"]
         if self.description:
             found.append(f"  description: {scalar(self.description)}")
@@ -63,9 +63,9 @@ def _rows(rows: Sequence[Row], indent: str) -> list[str]:
 
 
 def value(given: object) -> str:
-    """Write a value as YAML on one line.
+    """Return a value as YAML on one line.
 
-    Raises: ValueError for what a row in YAML can't hold, such as a map.
+    Raises: ValueError for a value that has no form in a YAML row, such as a map.
 
     >>> value({"id": "o1", "total": Decimal("9.50"), "items": [], "note": None})
     '{id: o1, total: 9.50, items: [], note: null}'
@@ -100,7 +100,7 @@ def value(given: object) -> str:
 
 
 def scalar(text: str) -> str:
-    r"""Write a text as YAML, quoted where it would be taken for something else.
+    r"""Return a text as YAML, quoted where YAML would read it as something else.
 
     >>> scalar("Golden Lantern"), scalar("no"), scalar("2026-05-04"), scalar('a "b"\n')
     ('Golden Lantern', '"no"', '"2026-05-04"', '"a \\"b\\"\\n"')
@@ -121,16 +121,16 @@ def _escaped(letter: str) -> str:
 
 
 def appended(file: str, text: str, test: Written) -> str:
-    """Put a test behind the others of a contract's text, with the file's own indent and line ends.
+    """Return a contract's text with a test appended, with the file's own indent and line ends.
 
-    Raises: ValueError if the text's `unit_tests:` is no block that can be added to.
+    Raises: ValueError if the text's `unit_tests:` is not a block that can be extended.
     """
     ending = "\r" if "\r\n" in text else ""
-    # Not splitlines(): it parts a text at characters that YAML keeps.
+    # Not splitlines(): it also splits at characters that YAML takes for part of a text.
     lines = text.removesuffix("\n").split("\n")
     root = Reader(file, text.removeprefix("\ufeff"), list[Problem]()).root
     if not isinstance(root, Mapped):
-        raise ValueError(f"{file} holds no mapping")
+        raise ValueError(f"{file} isn't a mapping")
     if KEY not in root:
         at, indent = _end(lines, len(lines)), "  "
         block = ["", f"{KEY}:"]
@@ -143,21 +143,21 @@ def appended(file: str, text: str, test: Written) -> str:
         items = root[KEY]
         indent = next(dashes, "") if items else "  "
         if items is not None and not re.fullmatch(rf"{KEY}:\s*(#.*)?", lines[first - 1]):
-            raise ValueError(f"{file}:{first}: `{KEY}:` stands on one line with its tests")
+            raise ValueError(f"{file}:{first}: `{KEY}:` and its tests are on one line")
         block = [""] if items else []
     block += [f"{indent}{line}".rstrip() for line in test.lines()]
     return "\n".join([*lines[:at], *(line + ending for line in block), *lines[at:]]) + "\n"
 
 
 def _end(lines: Sequence[str], last: int) -> int:
-    """Find behind which line a block ends: comments in the first column and empty lines belong to what follows."""
+    """Return the last line of a block: comments in the first column and empty lines belong to the next block."""
     while last and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
         last -= 1
     return last
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """Return a name, with a number behind it where it is taken.
+    """Return a name, with a number appended if it is in use.
 
     >>> free_name("a", ["a", "a_2"])
     'a_3'

@@ -1,4 +1,4 @@
-"""What unit tests found: differences, coverage, JUnit.
+"""Results of unit tests: differences, coverage, JUnit.
 
 Entry points: `shown.failures`, `differences.table`.
 """

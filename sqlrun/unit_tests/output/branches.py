@@ -1,4 +1,4 @@
-"""The ways that rows can take through a model's query, and a query that tells which of them were taken. Pure."""
+"""Branches of a model's query, and a query that returns the taken ones. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sqlrun.transpile.trees import place_of
 
 TAKEN = "taken"
 NEVER = "never taken"
-# What a row's way doesn't depend on, or what would hide it.
+# Clauses that don't affect a row's branch, or that would hide it.
 AFTERWARDS = ("order", "limit", "offset", "distinct", "sort", "cluster", "distribute", "hint")
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way: of a CASE, a coalesce, a filter or a left join. `never` says what is wrong where no row took it."""
+    """One branch of a CASE, a coalesce, a filter or a left join. `never` is the message if no row took it."""
 
     place: Place
     what: str
@@ -32,25 +32,25 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Branches of one place in the query; `probe` gives the number of those taken, None where that can't be asked."""
+    """Branches of one place in the query; `probe` returns the numbers of taken ones, and is None if it can't."""
 
     branches: tuple[Branch, ...]
     probe: exp.Select | None
 
 
 def forks(query: Query) -> tuple[Fork, ...]:
-    """Find where rows part, in the order of the query."""
+    """Return the places where a query branches, in the order of its text."""
     found: list[Fork] = []
     for select in query.tree.find_all(exp.Select, bfs=False):
         found += [*_filters(query, select), *_joins(query, select), *_values(query, select)]
     return tuple(sorted(found, key=lambda fork: fork.branches[0].place))
 
 
-def asking(query: Query, asked: Sequence[tuple[int, Fork]]) -> Query:
-    """Make the query that lists, in one text column, `fork:branch` for each branch that a row took."""
+def asking(query: Query, numbered: Sequence[tuple[int, Fork]]) -> Query:
+    """Return the query that lists, in one text column, `fork:branch` for each branch that a row took."""
     names: dict[str, exp.CTE] = {}
     legs: list[exp.Select] = []
-    for number, fork in asked:
+    for number, fork in numbered:
         assert fork.probe is not None
         leg = fork.probe.copy()
         for cte in leg.ctes:
@@ -70,7 +70,7 @@ def asking(query: Query, asked: Sequence[tuple[int, Fork]]) -> Query:
 
 
 def _numbered(alias: exp.Expr, number: int) -> exp.Expr:
-    """Put the fork's number before that of the branch; a row that comes to no branch stays NULL."""
+    """Prefix a branch's number with that of its fork; a row that reaches no branch stays NULL."""
     text = exp.DPipe(this=exp.Literal.string(f"{number}:"), expression=alias.this.copy(), safe=True)
     return exp.alias_(text, TAKEN, quoted=True)
 
@@ -82,7 +82,7 @@ def _fork(
     case: exp.Expr | None,
     without: tuple[str, ...],
 ) -> Fork:
-    """Make a fork of branches, each with the node it stands at, what it is, and what is wrong if it is never taken."""
+    """Return a fork. `ways` has for each branch its node, its description, and the message if no row took it."""
     branches = tuple(Branch(_place(query, node), what, never) for node, what, never in ways)
     return Fork(branches, None if case is None else _probe(select, case, without))
 
@@ -93,7 +93,7 @@ def _place(query: Query, node: exp.Expr) -> Place:
 
 
 def _probe(select: exp.Select, case: exp.Expr, without: tuple[str, ...]) -> exp.Select | None:
-    """Ask a SELECT for a CASE instead of its columns; None where names in it might mean something else elsewhere."""
+    """Return a SELECT with a CASE for its columns; None if names in it might have another meaning elsewhere."""
     probe = select.copy()
     for key in (*AFTERWARDS, *without):
         probe.set(key, None)
@@ -114,7 +114,7 @@ def _probe(select: exp.Select, case: exp.Expr, without: tuple[str, ...]) -> exp.
 
 
 def _read(probe: exp.Expr, ctes: Mapping[str, exp.CTE]) -> set[str]:
-    """Return the names of the CTEs that a query reads, and those that these read."""
+    """Return the names of the CTEs that a query reads, directly or through others."""
     probe.set("with_", None)
     found: set[str] = set()
     left = [probe]
@@ -126,7 +126,7 @@ def _read(probe: exp.Expr, ctes: Mapping[str, exp.CTE]) -> set[str]:
 
 
 def _cased(conditions: Sequence[exp.Expr], of: exp.Expr | None = None) -> exp.Case:
-    """Number conditions from 0; what holds for none has the number behind the last."""
+    """Return a CASE that numbers conditions from 0; its default is the number after the last."""
     ifs = [exp.If(this=one.copy(), true=exp.Literal.string(str(number))) for number, one in enumerate(conditions)]
     other = exp.Literal.string(str(len(conditions)))
     return exp.Case(this=of.copy() if of is not None else None, ifs=ifs, default=other)
@@ -144,7 +144,7 @@ def _filters(query: Query, select: exp.Select) -> Iterator[Fork]:
 
 
 def _joins(query: Query, select: exp.Select) -> Iterator[Fork]:
-    """Find left joins by equal columns: there a row without a match is one for which the condition doesn't hold."""
+    """Return left joins on equal columns: a row has no match exactly if the condition doesn't hold for it."""
     for place, join in enumerate(select.args.get("joins") or []):
         on = join.args.get("on")
         if join.side != "LEFT" or join.kind in ("SEMI", "ANTI") or on is None:
@@ -152,7 +152,7 @@ def _joins(query: Query, select: exp.Select) -> Iterator[Fork]:
         equal = any(isinstance(one.this, exp.Column) and isinstance(one.expression, exp.Column) for one in _anded(on))
         probe = _probe(select, _cased([on]), ("where", "group", "having", "qualify", "laterals")) if equal else None
         if probe is not None:
-            # A join behind it might lose the row again.
+            # A later join might drop the row again.
             probe.set("joins", probe.args["joins"][: place + 1])
         ways = [(on, f"left join on `{written(on)}`", f"never {how} a match") for how in ("with", "without")]
         yield Fork(tuple(Branch(_place(query, node), what, never) for node, what, never in ways), probe)
@@ -167,12 +167,12 @@ def _values(query: Query, select: exp.Select) -> Iterator[Fork]:
         if node.find_ancestor(exp.Select) is not select or (isinstance(node, exp.If) and node.arg_key == "ifs"):
             continue
         ways, case = _ways(node)
-        asked = _reached(node, case, select) if _may_ask(node, select) else None
-        yield _fork(query, select, ways, asked, _without(node, select))
+        probe = _reached(node, case, select) if _may_ask(node, select) else None
+        yield _fork(query, select, ways, probe, _without(node, select))
 
 
-def _reached(node: exp.Expr, asked: exp.Expr, select: exp.Select) -> exp.Expr:
-    """Ask only the rows that come to a node: inside another fork's branch that are those that take it."""
+def _reached(node: exp.Expr, probe: exp.Expr, select: exp.Select) -> exp.Expr:
+    """Restrict a probe to the rows that reach a node: inside another fork, the rows that take its branch."""
     below, above = node, node.parent
     while above is not None and above is not select:
         outer = above.parent if isinstance(above, exp.If) and above.arg_key == "ifs" else above
@@ -181,13 +181,13 @@ def _reached(node: exp.Expr, asked: exp.Expr, select: exp.Select) -> exp.Expr:
             if allowed is not None:
                 numbers = [exp.Literal.string(str(number)) for number in allowed]
                 here = exp.In(this=_ways(outer)[1], expressions=numbers)
-                asked = exp.Case(ifs=[exp.If(this=here, true=asked)])
+                probe = exp.Case(ifs=[exp.If(this=here, true=probe)])
         below, above = outer or above, (outer or above).parent
-    return asked
+    return probe
 
 
 def _leading_to(below: exp.Expr, above: exp.Expr, outer: exp.Expr) -> Sequence[int] | None:
-    """List the branches of a fork for which a part of it is looked at; None where that is for all."""
+    """Return the branches of a fork that evaluate a part of it; None if all do."""
     count = len(_ways(outer)[0])
     if isinstance(outer, exp.Coalesce):
         return None if below.arg_key == "this" else range((below.index or 0) + 1, count)
@@ -203,7 +203,7 @@ def _ways(node: exp.Expr) -> tuple[list[tuple[exp.Expr, str, str]], exp.Case]:
     if isinstance(node, exp.Coalesce):
         values = [node.this, *node.expressions]
         named = [(one, f"coalesce's `{written(one)}`", NEVER) for one in values]
-        # The last value has no other behind it: it is taken, NULL or not.
+        # No value follows the last one, so it is taken even if it is NULL.
         return named, _cased([exp.Is(this=one.copy(), expression=exp.Null()).not_() for one in values[:-1]])
     of = node.this if isinstance(node, exp.Case) else None
     ifs = node.args["ifs"] if isinstance(node, exp.Case) else [node]
@@ -215,14 +215,14 @@ def _ways(node: exp.Expr) -> tuple[list[tuple[exp.Expr, str, str]], exp.Case]:
 
 
 def _clause(node: exp.Expr, select: exp.Select) -> str:
-    """Return the name of the clause of a SELECT that a node stands in."""
+    """Return the name of the clause of a SELECT that contains a node."""
     while node.parent is not None and node.parent is not select:
         node = node.parent
     return str(node.arg_key)
 
 
 def _may_ask(node: exp.Expr, select: exp.Select) -> bool:
-    """Return whether the node's names mean the same in the SELECT's columns: not in joins, nor in a lambda."""
+    """Return whether the node's names mean the same in the SELECT's columns; not so in joins and lambdas."""
     if _clause(node, select) not in ("expressions", "where", "having", "group", "qualify"):
         return False
     above = node.parent
@@ -236,7 +236,7 @@ def _may_ask(node: exp.Expr, select: exp.Select) -> bool:
 
 
 def _without(node: exp.Expr, select: exp.Select) -> tuple[str, ...]:
-    """Name the clauses to leave out, so that each row (or each group, where groups are looked at) is asked once."""
+    """Return the clauses to drop, so that the probe sees each row once, or each group where it looks at groups."""
     clause = _clause(node, select)
     above, aggregated = node.parent, False
     while above is not None and above is not select:

@@ -1,4 +1,4 @@
-"""Where a tested model makes its columns, for whoever looks for the reason of a failure. Pure."""
+"""Where a tested model computes its columns, to explain a failure. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlrun.project import Project
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A column's type in the contract, and where its value is computed: a place, and the SQL that stands there."""
+    """A column's type in the contract, and where its value is computed: a place and its SQL."""
 
     type: str
     place: str = ""
@@ -22,7 +22,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a model beside what its test said: `follow` finds where a column is made, when it is asked."""
+    """Facts about a model apart from its tests: `follow` finds on demand where a column is computed."""
 
     file: str = ""
     grain: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Facts:
     follow: Callable[[str], tuple[str, str]] | None = None
 
     def column(self, name: str) -> Made:
-        """Return how a column is made; nothing of one that the model hasn't, as in a test of a CTE."""
+        """Return how a column is computed; an empty result for a column that the model lacks, as in a test of a CTE."""
         kind = (self.types or {}).get(name)
         if kind is None or self.follow is None:
             return Made("")
@@ -41,7 +41,7 @@ UNKNOWN = Facts()
 
 
 def tested(project: Project, graph: Graph, queries: Iterable[Query]) -> Callable[[str], Facts]:
-    """Return what tells of a model by its name; columns are followed when they are asked for."""
+    """Return a function from a model's name to its facts; it traces columns on demand."""
     known = {query.name: query for query in queries}
 
     def of(name: str) -> Facts:

@@ -1,4 +1,4 @@
-"""What unit tests leave out: models, columns, and ways through a query. Shell: DuckDB, target/coverage.json."""
+"""Coverage of models by unit tests: columns and branches of queries. Shell: DuckDB, target/coverage.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlrun.unit_tests.output.covered import Covered, as_json, compared
 from sqlrun.unit_tests.project_tests import by_name, run_queries
 
 FILE = "target/coverage.json"
-# Nothing is expected: whatever comes is told as what wasn't expected.
+# With no expected rows, every row is reported as unexpected.
 NOTHING = Expected(rows=())
 
 Numbered = tuple[tuple[int, Fork], ...]
@@ -26,7 +26,7 @@ Numbered = tuple[tuple[int, Fork], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Forks of a query to ask for at one moment of a test, and the query that does."""
+    """Forks of a query to probe at one moment of a test, and the probing query."""
 
     query: Query
     test: UnitTest
@@ -35,7 +35,7 @@ class _Job:
 
 
 def measure(prepared: Prepared, models: Iterable[str], tests: Sequence[UnitTest]) -> tuple[Covered, ...]:
-    """Ask the tests of each model which columns they compare and which branches their rows took."""
+    """Return for each model which columns its tests compare and which branches their rows took."""
     wanted = frozenset(models)
     return tuple(
         _model(prepared, query, [test for test in tests if test.model == query.name and not test.macro])
@@ -45,13 +45,13 @@ def measure(prepared: Prepared, models: Iterable[str], tests: Sequence[UnitTest]
 
 
 def write(root: Path, found: Iterable[Covered]) -> None:
-    """Write it for other programs, whole or as it was."""
+    """Write the coverage as JSON, atomically."""
     atomic_files.put(root / FILE, json.dumps(as_json(found), indent=2, ensure_ascii=False) + "\n")
 
 
 def _model(prepared: Prepared, query: Query, tests: Sequence[UnitTest]) -> Covered:
     known = forks(query)
-    taken, unknown = _asked(prepared, list(_jobs(prepared, query, tests, known)))
+    taken, unknown = _probed(prepared, list(_jobs(prepared, query, tests, known)))
     unknown |= {branch for fork in known if fork.probe is None for branch in fork.branches}
     return Covered(
         query.name,
@@ -66,7 +66,7 @@ def _model(prepared: Prepared, query: Query, tests: Sequence[UnitTest]) -> Cover
 
 
 def _jobs(prepared: Prepared, query: Query, tests: Sequence[UnitTest], known: Sequence[Fork]) -> Iterator[_Job]:
-    """Put together what is to be asked: all branches of the query in each test at each of its moments."""
+    """Return the jobs to run: all branches of the query, in each test, at each of its moments."""
     whole = _numbered(known)
     everything = asking(query, whole) if whole else None
     seen = Queries(prepared.project, by_name(prepared))
@@ -74,12 +74,12 @@ def _jobs(prepared: Prepared, query: Query, tests: Sequence[UnitTest], known: Se
         try:
             own = seen.of(replace(test, cte=""))[query.name]
         except SqlrunError:
-            continue  # the test itself tells what is wrong
-        # A test with vars of its own has a query of its own; places and words tell that a branch is the same.
+            continue  # the test itself reports the error
+        # A test with its own vars has its own query; branches are the same if their places and descriptions are.
         parts = whole if own is query else _numbered(forks(own))
-        asked = everything if own is query else asking(own, parts) if parts else None
-        if asked is not None:
-            yield from (_Job(own, moment, parts, asked) for moment in _moments(test))
+        probe = everything if own is query else asking(own, parts) if parts else None
+        if probe is not None:
+            yield from (_Job(own, moment, parts, probe) for moment in _moments(test))
 
 
 def _numbered(parted: Sequence[Fork]) -> Numbered:
@@ -87,7 +87,7 @@ def _numbered(parted: Sequence[Fork]) -> Numbered:
 
 
 def _moments(test: UnitTest) -> Iterator[UnitTest]:
-    """Return a test for each moment at which it looks at the table: at first, and after each of its steps."""
+    """Yield a test for each moment at which it compares the table: first, and after each of its steps."""
     yield replace(test, cte="", expect=NOTHING, steps=())
     for count in range(1, len(test.steps) + 1):
         steps = [replace(step, expect=Expected()) for step in test.steps[:count]]
@@ -95,8 +95,8 @@ def _moments(test: UnitTest) -> Iterator[UnitTest]:
         yield replace(test, cte="", expect=Expected(), steps=tuple(steps))
 
 
-def _asked(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[Branch]]:
-    """Ask, and give the branches that were taken and those that are not known; what fails is asked fork by fork."""
+def _probed(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[Branch]]:
+    """Return the taken and the unknown branches; a job that fails is probed again fork by fork."""
     taken: set[Branch] = set()
     unknown: set[Branch] = set()
     again: list[_Job] = []
@@ -115,6 +115,6 @@ def _asked(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[B
         else:
             unknown.update(branch for _, fork in job.forks for branch in fork.branches)
     if again:
-        more, less = _asked(prepared, again)
+        more, less = _probed(prepared, again)
         return taken | more, unknown | less
     return taken, unknown

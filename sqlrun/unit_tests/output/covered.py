@@ -1,4 +1,4 @@
-"""What unit tests leave out, in lines. Pure."""
+"""Coverage as lines and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A model: how many tests it has, which columns they compare, which branches are taken or can't be measured."""
+    """Coverage of a model: number of tests, compared columns, and branches with whether they are taken or unknown."""
 
     model: str
     file: str
@@ -27,24 +27,24 @@ class Covered:
 
     @property
     def done(self) -> int:
-        """Count the columns and branches that tests reach."""
+        """Return the number of columns and branches that tests reach."""
         return sum(done for _, done in self.columns) + sum(taken for _, taken, _ in self.branches)
 
     @property
     def all(self) -> int:
-        """Count the columns and branches; those that can't be measured among them."""
+        """Return the number of columns and branches, including unmeasurable ones."""
         return len(self.columns) + len(self.branches)
 
 
 def share(found: Iterable[Covered]) -> float:
-    """Return the columns and branches that are reached, in percent; 100 where there are none."""
+    """Return the share of covered columns and branches in percent; 100 if there are none."""
     found = list(found)
     total = sum(one.all for one in found)
     return 100 * sum(one.done for one in found) / total if total else 100.0
 
 
 def compared(test: UnitTest) -> frozenset[str]:
-    """Return the names of the output columns that a test compares with a value that isn't NULL."""
+    """Return the output columns that a test compares with a value other than NULL."""
     if test.cte or test.macro:
         return frozenset()
     expected = [test.expect, *(step.expect for step in test.steps)]
@@ -53,7 +53,7 @@ def compared(test: UnitTest) -> frozenset[str]:
 
 
 def lines(found: Sequence[Covered]) -> list[Line]:
-    """Return the coverage model by model, then what no test reaches."""
+    """Return a table of the coverage by model, then the columns and branches that no test reaches."""
     cells = [
         (
             escaped(one.model),
@@ -66,14 +66,14 @@ def lines(found: Sequence[Covered]) -> list[Line]:
     ]
     cells.append(("all", f"{sum(one.tests for one in found)}", "", "", f"{share(found):.0f} %"))
     table = aligned(("model", "tests", "columns", "branches", "covered"), cells, "<>>>>")
-    left = [text for one in found for text in _left(one)]
-    told = [Line(f"  {escaped(text)}", style="detail") for text in left[:MOST]]
-    if len(left) > MOST:
-        told.append(Line(f"  and {len(left) - MOST:,} more in target/coverage.json", style="detail"))
-    return [Line(""), *(Line(text) for text in table), *([Line("")] if told else []), *told]
+    uncovered = [text for one in found for text in _uncovered(one)]
+    missed = [Line(f"  {escaped(text)}", style="detail") for text in uncovered[:MOST]]
+    if len(uncovered) > MOST:
+        missed.append(Line(f"  and {len(uncovered) - MOST:,} more in target/coverage.json", style="detail"))
+    return [Line(""), *(Line(text) for text in table), *([Line("")] if missed else []), *missed]
 
 
-def _left(one: Covered) -> Iterator[str]:
+def _uncovered(one: Covered) -> Iterator[str]:
     if not one.tests:
         yield f"{one.file} no test"
         return
@@ -86,7 +86,7 @@ def _left(one: Covered) -> Iterator[str]:
 
 
 def as_json(found: Iterable[Covered]) -> dict[str, object]:
-    """Write it for other programs."""
+    """Return the coverage in the layout of target/coverage.json."""
     found = list(found)
     models = [
         {

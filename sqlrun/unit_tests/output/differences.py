@@ -1,4 +1,4 @@
-"""Rows that differ, as a small table with the cells that differ marked. Pure."""
+"""Differing rows as a small table with the differing cells marked. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sqlrun.unit_tests.output.pairing import Cells, Paired
 
 Cuts = tuple[int, int]
 MOST_ROWS = 20
-# A line of 100 columns, but for the console's time and the table's own margin.
+# A line of 100 columns, minus the console's time and the table's margin.
 WIDEST = 100 - 10 - 2
-# How long values may be: those that differ, and the others, which give way first.
+# Maximum lengths of values: first differing ones, then equal ones, which are cut first.
 CUTS: tuple[Cuts, ...] = ((40, 40), (40, 24), (40, 14), (28, 14), (20, 14), (14, 14))
 ARROW = " -> "
-# How much of what is equal stands before the first letter that isn't.
+# Number of equal letters shown before the first difference.
 BEFORE = 8
 EXPECTED: Style = "good"
 CAME: Style = "error"
@@ -24,7 +24,7 @@ CAME: Style = "error"
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A text, and which parts of it are coloured."""
+    """A text and its coloured parts."""
 
     text: str
     spans: tuple[Span, ...] = ()
@@ -32,7 +32,7 @@ class _Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of the table: `mark` is ~ for a pair that differs, - for a missing row, + for one that wasn't expected."""
+    """A row of the table: `mark` is ~ for a pair that differs, - for a missing row, + for an unexpected one."""
 
     mark: str
     expected: Cells
@@ -43,9 +43,9 @@ class _Row:
 
 
 def table(columns: Sequence[str], rows: Paired, keys: Collection[str] = ()) -> list[Line]:
-    """Draw pairs, then missing rows, then rows that weren't expected: at most 20 of them, in 100 columns if it can be.
+    """Return pairs, missing rows and unexpected rows as a table: at most 20 of them, in 100 columns if possible.
 
-    What is wider loses the ends of its values first, then columns: the last of those that don't differ and are no key.
+    A wider table first loses the ends of its values, then its last columns that neither differ nor are a key.
     """
     listed = [
         *(_Row("~", a, b) for a, b in rows.pairs),
@@ -71,20 +71,20 @@ def table(columns: Sequence[str], rows: Paired, keys: Collection[str] = ()) -> l
 
 
 def headline(rows: Paired) -> str:
-    """Count what differs, with the marks that stand before the rows."""
-    told = []
+    """Return the numbers of differing rows, with the marks of these rows."""
+    parts = []
     for number, one, many in (
         (len(rows.pairs), "~ {} row differs (expected -> actual)", "~ {} rows differ (expected -> actual)"),
         (len(rows.missing), "- {} row is missing", "- {} rows are missing"),
         (len(rows.unexpected), "+ {} row is not expected", "+ {} rows are not expected"),
     ):
         if number:
-            told.append((one if number == 1 else many).format(f"{number:,}"))
-    return ", ".join(told)
+            parts.append((one if number == 1 else many).format(f"{number:,}"))
+    return ", ".join(parts)
 
 
 class _Drawn:
-    """A table of some of the columns, with values cut at a length."""
+    """A table of some of the columns, with values cut to a length."""
 
     def __init__(
         self, columns: Sequence[str], rows: Sequence[_Row], places: Sequence[int], cuts: tuple[int, int]
@@ -99,7 +99,7 @@ class _Drawn:
         self.size = sum(self._widths) + 2 * len(places) + 1
 
     def lines(self) -> list[Line]:
-        """Write the lines, with the places of the colours in them."""
+        """Return the table's lines with their coloured parts."""
         rule = ["-" * size for size in self._widths]
         lines = [self._line(" ", [_Cell(text) for text in texts]) for texts in (self._header, rule)]
         return lines + [self._line(row.mark, cells) for row, cells in zip(self._rows, self._cells, strict=True)]
@@ -116,7 +116,7 @@ class _Drawn:
 
 
 def _that_fit(columns: Sequence[str], rows: Sequence[_Row], keys: Collection[str]) -> list[int]:
-    """Choose columns as long as there is room: keys, those that differ, then the others from the first on."""
+    """Return the columns that fit: keys first, then differing ones, then the others from the left."""
 
     def rank(place: int) -> tuple[bool, bool, int]:
         return columns[place] not in keys, not any(row.differs(place) for row in rows), place
@@ -138,7 +138,7 @@ def _cell(row: _Row, place: int, most: int, most_equal: int) -> _Cell:
 
 
 def visible(text: str) -> str:
-    r"""Write a value so that blanks at its ends and letters that a terminal obeys can be seen.
+    r"""Return a value with blanks at its ends and control characters made visible.
 
     >>> visible("a "), visible(""), visible("a\nb")
     ("'a '", "''", 'a\\nb')
@@ -147,12 +147,12 @@ def visible(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Cut a text, and say so by dots."""
+    """Return a text cut to a length, with dots at its end if it is longer."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _both_cut(expected: str, came: str, most: int) -> tuple[str, str]:
-    """Cut two values so that the first letter in which they differ can be seen.
+    """Return two values cut so that their first difference is visible.
 
     >>> _both_cut("a long text that ends in 1 or so", "a long text that ends in 2", 18)
     ('...ends in 1 or so', '...ends in 2')

@@ -1,4 +1,4 @@
-"""Unit tests as JUnit's XML for CI: a suite is a model, a case a test. Pure."""
+"""Results of unit tests as JUnit XML for CI: a suite for each model, a case for each test. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 20_000
 
 
 def junit(project: str, results: Sequence[TestResult], known: Known = nothing_known) -> str:
-    """Write the results; a failure holds what the terminal shows of it."""
+    """Return the results as XML; a failure contains the text that the terminal shows."""
     total = sum(result.seconds for result in results)
     root = ElementTree.Element("testsuites", name=clean(project), time=f"{total:.3f}")
     for model, group in groupby(sorted(results, key=lambda result: result.model), key=lambda result: result.model):
@@ -33,6 +33,6 @@ def _case(suite: ElementTree.Element, result: TestResult, known: Known) -> None:
     case.set("line", str(result.place.line))
     if result.status == "pass":
         return
-    tag, said = ("error", clean(result.message, 200)) if result.status == "error" else ("failure", "the rows differ")
+    tag, message = ("error", clean(result.message, 200)) if result.status == "error" else ("failure", "the rows differ")
     text = "\n".join(each.text for each in failures([result], known) if each.text)
-    ElementTree.SubElement(case, tag, message=said).text = clean(text, LONGEST, "\n")
+    ElementTree.SubElement(case, tag, message=message).text = clean(text, LONGEST, "\n")

@@ -1,4 +1,4 @@
-"""Rows that were expected, beside the rows that came instead of them. Pure."""
+"""Pairing of expected rows with the actual rows that replaced them. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 Cells = tuple[str, ...]
-# More pairs than this are not compared: somebody would wait for a table that nobody reads.
+# Maximum number of pairs to compare: beyond it the search takes long, and the table is too large to read.
 MOST_PAIRS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """`pairs` of an expected row and the one that came for it; the rows that have no other stand apart."""
+    """`pairs` of an expected and an actual row; rows without a counterpart are `missing` or `unexpected`."""
 
     pairs: tuple[tuple[Cells, Cells], ...]
     missing: tuple[Cells, ...]
@@ -22,9 +22,9 @@ class Paired:
 def paired(
     columns: Sequence[str], missing: Sequence[Cells], unexpected: Sequence[Cells], grain: Collection[str] = ()
 ) -> Paired:
-    """Pair rows by the grain where all of it was compared, else with the row that has most cells in common.
+    """Pair rows by the grain if all of its columns are compared, otherwise by the number of equal cells.
 
-    Rows that share less than half of their cells are no pair, unless there is but one of each.
+    Rows that share less than half of their cells are no pair, unless there is only one of each.
 
     >>> paired(("id", "n"), [("a", "1"), ("b", "2")], [("b", "3"), ("c", "1")], ("id",)).pairs
     ((('b', '2'), ('b', '3')),)
@@ -64,7 +64,7 @@ def _by_likeness(missing: Sequence[Cells], unexpected: Sequence[Cells]) -> list[
         for b, other in enumerate(unexpected):
             same = [x == y for x, y in zip(row, other, strict=True)]
             if any(same) and 2 * sum(same) >= len(same):
-                # Of equally many, those in the first columns count: that is where keys stand.
+                # Of equally similar rows, those with equal first columns win: keys are usually there.
                 scored.append((-sum(same), [not equal for equal in same], a, b))
     found: list[tuple[int, int]] = []
     left: set[int] = set()

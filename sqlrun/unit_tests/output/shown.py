@@ -1,4 +1,4 @@
-"""What unit tests said, in lines. Pure."""
+"""Results of unit tests as lines. Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sqlrun.unit_tests.output.differences import WIDEST, cut, table
 from sqlrun.unit_tests.output.pairing import Paired, paired
 from sqlrun.unit_tests.run.results import TestResult
 
-# What gives what is known of a model, by its name.
+# Function from a model's name to its facts.
 Known = Callable[[str], Facts]
 MOST_NOTES = 5
 LONGEST_TYPE = 20
 
-NOTHING = "No unit tests: nothing that was selected has any."
+NOTHING = "No unit tests: no selected model has one."
 
 
 def line(result: TestResult, place: int, total: int) -> Line:
-    """Return the line of one test that ran."""
+    """Return the line of one finished test."""
     word = result.status.upper()
     style: Style = "good" if result.status == "pass" else "error"
     text = f"{place} of {total} {word} {key(result.model, result.name)}"
@@ -32,40 +32,40 @@ def line(result: TestResult, place: int, total: int) -> Line:
 
 
 def nothing_known(_: str) -> Facts:
-    """Know nothing of any model."""
+    """Return empty facts for any model."""
     return UNKNOWN
 
 
 def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
-    """Return one line of all tests, and the failures in full; nothing where there are none."""
+    """Return one line for all tests, then the failures in full; empty if there are no tests."""
     if not results:
         return []
     failed = sum(result.status != "pass" for result in results)
     seconds = sum(result.seconds for result in results)
     word, style = (f"FAIL {failed} of", "error") if failed else ("PASS", "good")
-    took = f"in {seconds:.2f}s" if seconds else "before, of the same project"
+    took = f"in {seconds:.2f}s" if seconds else "before, unchanged since"
     tag = f"[{word.removesuffix(' of')} {took}]"
     first = Line(f"{word} {counted(len(results), 'unit test')}", tag, "error" if style == "error" else "good")
     return [first, *failures(results, known)]
 
 
 def failures(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
-    """Return the lines of each test that didn't pass, in full."""
+    """Return the details of each failure and error."""
     wrong = [result for result in results if result.status != "pass"]
     return [each for result in wrong for each in (Line(""), *_details(result, known(result.model)))]
 
 
 def closing(results: Sequence[TestResult], total: int) -> list[Line]:
-    """Sum up, as dbt does; `total` counts those that didn't run too."""
+    """Return the summary line, as dbt prints it; `total` includes tests that didn't run."""
     counts = {word: sum(result.status == word for result in results) for word in ("pass", "fail", "error")}
-    told = " ".join(f"{word.upper()}={count}" for word, count in counts.items())
+    summary = " ".join(f"{word.upper()}={count}" for word, count in counts.items())
     left = total - len(results)
     style: Style = "good" if counts["pass"] == len(results) else "error"
-    return [Line(""), Line(f"Done. {told}{f' NOT RUN={left}' if left else ''} TOTAL={total}", style=style)]
+    return [Line(""), Line(f"Done. {summary}{f' NOT RUN={left}' if left else ''} TOTAL={total}", style=style)]
 
 
 def as_json(results: Sequence[TestResult]) -> list[dict[str, object]]:
-    """Write the results for other programs; rows are lists of texts in the order of `columns`."""
+    """Return the results for JSON; rows are lists of texts in the order of `columns`."""
     return [{**asdict(result), "place": str(result.place)} for result in results]
 
 
@@ -83,30 +83,30 @@ def _details(result: TestResult, tested: Facts) -> Iterator[Line]:
 
 
 def _compared(result: TestResult) -> str:
-    """Return what was compared, where it isn't simply the rows."""
+    """Return a sentence on what was compared; empty for the table itself before the first step."""
     after = f"after step {result.step}" if result.step else "before the first step"
     match result.compared:
         case "change":
-            return f"The change of step {result.step}: the rows that came to the table and those that left it."
+            return f"The change of step {result.step}: the rows added to the table and the rows removed from it."
         case "quarantined":
-            return f"The lines that are set aside{f', {after}' if result.step else ''}."
+            return f"The quarantined lines{f', {after}' if result.step else ''}."
         case "whole":
-            return f"The table that is kept by its changes, {after}: expected is what the whole query gives."
+            return f"The table as maintained by its changes, {after}; expected is the result of the whole query."
         case "contract":
             return f"The table {after}: these rows break the contract, and no build would publish them."
         case "parity":
-            return f"The whole query {after}: expected is what DuckDB says, and Spark says otherwise."
+            return f"The whole query {after}: expected is the result of DuckDB; that of Spark differs."
         case _:
             return f"The table {after}." if result.step else ""
 
 
 def _notes(columns: Sequence[str], rows: Paired, tested: Facts) -> Iterator[Line]:
-    """Yield lines on the columns that differ: type, where they are made, what can't be seen in the table."""
+    """Yield lines on the differing columns: type, where they are computed, differences that the table hides."""
     differing = [name for at, name in enumerate(columns) if any(a[at] != b[at] for a, b in rows.pairs)]
     for name in differing[:MOST_NOTES]:
         made, at = tested.column(name), columns.index(name)
         if made.place:
-            text = f"{name} ({cut(made.type, LONGEST_TYPE)}) is made at {made.place}: {' '.join(made.sql.split())}"
+            text = f"{name} ({cut(made.type, LONGEST_TYPE)}) is computed at {made.place}: {' '.join(made.sql.split())}"
             yield Line(f"  {cut(escaped(text), WIDEST)}", style="detail")
         hint = next(filter(None, (_hint(made.type, a[at], b[at]) for a, b in rows.pairs)), "")
         if hint:
@@ -116,21 +116,21 @@ def _notes(columns: Sequence[str], rows: Paired, tested: Facts) -> Iterator[Line
 
 
 def _hint(kind: str, expected: str, came: str) -> str:
-    """Return what two values differ in that look the same, or would be the same as another type.
+    """Return how two values differ that look the same, or would be equal in another type; "" if neither holds.
 
     >>> _hint("string", "5.0", "5")
-    'the column is a string: as numbers 5.0 and 5 would be equal, as texts they are not'
+    'the column is a string: as numbers 5.0 and 5 would be equal, as text they are not'
     """
     if expected == came:
         return ""
     if expected.strip() == came.strip():
-        return "they differ in blanks at the ends"
+        return "they differ in leading or trailing blanks"
     if unicodedata.normalize("NFKC", expected) == unicodedata.normalize("NFKC", came):
-        return "they look the same, but are other characters"
+        return "they look the same, but have other characters"
     if expected.casefold() == came.casefold():
         return "they differ in upper and lower case"
     if kind == "string" and _number(expected) is not None and _number(expected) == _number(came):
-        return f"the column is a string: as numbers {expected} and {came} would be equal, as texts they are not"
+        return f"the column is a string: as numbers {expected} and {came} would be equal, as text they are not"
     return ""
 
 

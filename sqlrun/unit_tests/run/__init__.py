@@ -1,4 +1,4 @@
-"""Unit tests run on DuckDB or Spark.
+"""Running of unit tests on DuckDB or Spark.
 
 Entry point: `run.run`.
 """

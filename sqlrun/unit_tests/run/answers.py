@@ -1,4 +1,4 @@
-"""What a model's query gives over rows that are at hand, as values. Shell: DuckDB, in memory and cut off from files."""
+"""Results of a model's query over given rows. Shell: DuckDB, in memory and without access to files."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ from sqlrun.unit_tests.run.steps import NO_TIME
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NUMBER = "_n"  # the place of a row among its input's
+NUMBER = "_n"  # a row's number within its input
 
 
 class Answers(AbstractContextManager["Answers"]):
-    """One model's query over inputs that are put in; of each, some rows can be left out and taken in again."""
+    """One model's query over given inputs. Rows of an input can be hidden and shown again."""
 
     def __init__(self, project: Project, queries: Mapping[str, Query], name: str, as_of: str = "") -> None:
-        """Open DuckDB. Raises: UsageError where DuckDB would answer the query otherwise than Spark."""
+        """Open DuckDB. Raises: UsageError if DuckDB's result would differ from Spark's."""
         query = queries[name]
         other = spark_only.problems([query], project.functions)
         if other:
-            raise UsageError(f"{other[0].code} {other[0].place}  {other[0].message}; the rows are made on DuckDB")
+            raise UsageError(
+                f"{other[0].code} {other[0].place}  {other[0].message}. sqlrun computes these rows on DuckDB"
+            )
         self.columns = query.rendered.model.columns
         self.inputs = inputs(project, query)
         text = whole_query(queries, name, (), Moment(parse_time(as_of or NO_TIME), None), "duckdb")
@@ -46,13 +48,13 @@ class Answers(AbstractContextManager["Answers"]):
         self._connection = connect()
         for table, columns in self.inputs.items():
             shape = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in columns)
-            self._connection.execute(f"create temp table {self._all(table)} ({shape}, {NUMBER} bigint)")
-            self._keep(table, "true")
+            self._connection.execute(f"create temp table {self._full_table(table)} ({shape}, {NUMBER} bigint)")
+            self._show(table, "true")
 
     def _column(self, name: str) -> Column:
         column = next((c for c in self.columns if c.name == name), None)
         if column is None:
-            raise UsageError(f"the contract has no column `{name}`, which the query gives")
+            raise UsageError(f"the contract lacks the column `{name}` of the query")
         return column
 
     def __exit__(
@@ -61,42 +63,42 @@ class Answers(AbstractContextManager["Answers"]):
         """Close DuckDB."""
         self._connection.close()
 
-    def _all(self, table: str) -> str:
+    def _full_table(self, table: str) -> str:
         return identifier(f"{table}__all", "duckdb")
 
-    def _keep(self, table: str, condition: str) -> None:
+    def _show(self, table: str, condition: str) -> None:
         shown = ", ".join(identifier(c.name, "duckdb") for c in self.inputs[table])
         name = identifier(f"{table}__new", "duckdb")
-        text = f"create or replace temp view {name} as select {shown} from {self._all(table)} where {condition}"
+        text = f"create or replace temp view {name} as select {shown} from {self._full_table(table)} where {condition}"
         self._connection.execute(text)
 
     def put(self, table: str, rows: pa.Table) -> None:
-        """Make these the rows of an input, in place of others."""
+        """Replace the rows of an input."""
         import pyarrow as pa
 
         numbered = rows.append_column(NUMBER, pa.array(range(rows.num_rows), pa.int64()))
         names = ", ".join(identifier(name, "duckdb") for name in numbered.column_names)
-        self._connection.execute(f"delete from {self._all(table)}")
+        self._connection.execute(f"delete from {self._full_table(table)}")
         self._connection.register("_put", numbered)
-        self._connection.execute(f"insert into {self._all(table)} ({names}) select {names} from _put")
+        self._connection.execute(f"insert into {self._full_table(table)} ({names}) select {names} from _put")
         self._connection.unregister("_put")
-        self._keep(table, "true")
+        self._show(table, "true")
 
     def type_in(self, table: str, rows: Iterable[Row]) -> None:
-        """Make these the rows of an input, as a unit test would give them. Raises: ValueError."""
+        """Replace the rows of an input by rows as a unit test has them. Raises: ValueError."""
         kinds = [(c.name, types.parse(c.type)) for c in self.inputs[table]]
-        self._connection.execute(f"delete from {self._all(table)}")
+        self._connection.execute(f"delete from {self._full_table(table)}")
         for number, row in enumerate(rows):
             values = ", ".join([*(literal(row.get(n), k) for n, k in kinds), str(number)])
-            self._connection.execute(f"insert into {self._all(table)} values ({values})")
+            self._connection.execute(f"insert into {self._full_table(table)} values ({values})")
 
     def only(self, table: str, numbers: Iterable[int]) -> None:
-        """Leave out all rows of an input but these, by their place in what was put in."""
+        """Hide all rows of an input except these, given by their number."""
         chosen = ", ".join(map(str, numbers))
-        self._keep(table, f"{NUMBER} in ({chosen})" if chosen else "false")
+        self._show(table, f"{NUMBER} in ({chosen})" if chosen else "false")
 
     def rows(self) -> list[dict[str, Any]]:
-        """Ask the query; its rows in an order of their own. Raises: EngineError."""
+        """Return the query's rows, sorted. Raises: EngineError."""
         with limited(self._connection.interrupt, LONGEST):
             try:
                 found = list(self._connection.sql(self._text).to_arrow_table().to_pylist())
@@ -106,13 +108,13 @@ class Answers(AbstractContextManager["Answers"]):
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:
-    """Order rows by all values that can be compared, NULL last."""
+    """Return a sort key of all comparable values, NULL last."""
     plain = (value for value in row.values() if not isinstance(value, list | dict))
     return [(value is None, value if value is not None else 0) for value in plain]
 
 
 def inputs(project: Project, query: Query) -> dict[str, tuple[Column, ...]]:
-    """Return what a query reads, as its compiled SQL does, with the columns of its contract."""
+    """Return the inputs of a query by their name in compiled SQL, with the columns of their contracts."""
     known = {model.name: model.columns for model in project.models} | {
         seed.name: seed.columns for seed in project.seeds
     }
@@ -121,7 +123,7 @@ def inputs(project: Project, query: Query) -> dict[str, tuple[Column, ...]]:
 
 
 def asks_for_time(query: Query) -> bool:
-    """Return whether a query asks for the tick's time."""
+    """Return whether a query uses the tick's time."""
     from sqlglot import exp
 
     return query.tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None

@@ -1,4 +1,4 @@
-"""What a unit test computes: inputs that hold given rows, and each model between them and the tested one. Pure."""
+"""The computation of a unit test: given inputs, and the models between them and the tested one. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sqlrun.test_definitions.names import inner
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A relation that a test gives rows, or that is empty; `label` is how the test names it.
+    """A relation with given rows, or an empty one; `label` is its name in the test.
 
-    `grows`: rows come and none leaves, as in a source or a table that only grows.
+    `grows`: it is append-only, like a source.
     """
 
     name: str
@@ -31,10 +31,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The inputs, and the models that are kept over them in the order they are written, the tested one last.
+    """The inputs, and the models maintained over them in order of computation, the tested one last.
 
-    `landing` are models whose rows come from raw lines, by the source that they read; they are inputs, even the tested
-    one. A macro's query reads nothing, and is not kept.
+    `landing` has by source the models whose rows come from its raw lines; these are inputs, even the tested one. A
+    macro's query reads nothing and isn't maintained.
     """
 
     tested: Query
@@ -45,33 +45,33 @@ class Chain:
 
     @property
     def kept(self) -> Compiled | None:
-        """Return the tested model as it is kept; None for one that lands lines, and for a macro's query."""
+        """Return the tested model as it is maintained; None for a landing model and for a macro's query."""
         return self.models[-1] if self.models and self.models[-1].stages else None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """List the tables that are kept, in order."""
+        """Return the maintained tables, in order."""
         return tuple(stage for model in self.models for stage in model.stages)
 
     def input(self, name: str) -> Input:
-        """Find an input by its relation's name."""
+        """Return an input by its relation's name."""
         return next(one for one in self.inputs if one.name == name)
 
 
 class NotGiven(ValueError):
-    """What a test gives is not what its model reads."""
+    """A test gives an input that its model doesn't read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a test cuts the graph: names of relations that it gives, and those of sources given as raw lines."""
+    """Where a test cuts the graph: names of given relations, and of sources given as raw lines."""
 
     given: frozenset[str]
     lines: frozenset[str]
 
 
 def cut_of(test: UnitTest) -> Cut:
-    """Name what a test gives, in its first tick or in a later one."""
+    """Return the inputs that a test gives, in its first tick or a later one."""
     changes: list[Given | Change] = [*test.given, *(change for step in test.steps for change in step.changes)]
     given = frozenset(inner(one.input) for one in changes)
     return Cut(given, frozenset(inner(one.input) for one in changes if one.lines is not None))
@@ -86,11 +86,12 @@ def chain(
     *,
     plays: bool,
 ) -> Chain:
-    """Find what is computed for a test of `model`; `known` are models as the project compiles them.
+    """Return the computation of a test of `model`; `known` are models as the project compiles them.
 
-    Where the test `plays` no ticks and nothing lies between, the query is run as it is, as is one that can't be kept.
+    The plain query runs if it can't be maintained, or if the test doesn't play further ticks (`plays`) and there is no
+    model in between.
 
-    Raises: NotGiven where the test gives what the model never reads, ProjectError for a query that can't be kept.
+    Raises: NotGiven for a given input that the model never reads, ProjectError for a query that can't be maintained.
     """
     tested = queries[model]
     found = _Walk(project, queries, cut)
@@ -106,7 +107,7 @@ def chain(
     kept = tuple(m for m in models if m.name == model or not m.is_view)
     views = tuple(m.name for m in models if m.is_view and m.name != model)
     if not plays and len(kept) == 1:
-        # One answer over rows that stand there: keeping a table of it would ask the same twice.
+        # One tick needs one result; a maintained table of it would run the same query twice.
         kept = (replace(kept[0], stages=()),)
     return Chain(tested, inputs, kept, views, landing)
 
@@ -124,11 +125,11 @@ def _lands(project: Project, queries: Mapping[str, Query], known: Mapping[str, C
 
 def _reads(found: _Walk, model: str) -> str:
     hidden = sorted(found.label(name) for name in found.read)
-    return f"it reads {', '.join(hidden) or 'nothing'}, and what is above an input that is given has no effect"
+    return f"it reads {', '.join(hidden) or 'nothing'}. Inputs upstream of another input have no effect"
 
 
 class _Walk:
-    """The graph above a model, up to what is given."""
+    """The graph above a model, up to the given inputs."""
 
     def __init__(self, project: Project, queries: Mapping[str, Query], cut: Cut) -> None:
         self._project, self._queries, self._cut = project, queries, cut
@@ -138,12 +139,12 @@ class _Walk:
         self.landing: dict[str, tuple[str, ...]] = {}
 
     def label(self, name: str) -> str:
-        """Write a relation as tests do."""
+        """Return a relation's name as tests write it."""
         source = self._sources.get(name)
         return f"source('{source.group}', '{source.name}')" if source else f"ref('{name}')"
 
     def between(self, model: str) -> list[str]:
-        """Return the names of the models to compute, each behind what it reads, and note what they read."""
+        """Return the names of the models to compute, each after its inputs, and record these inputs."""
         order: list[str] = []
 
         def visit(name: str) -> None:
@@ -151,7 +152,7 @@ class _Walk:
                 return
             rendered = self._queries[name].rendered
             lines = [source for source in rendered.sources if source in self._cut.lines]
-            if lines:  # its rows are those that the lines become
+            if lines:  # its rows come from the lines
                 self.read |= {name, *lines}
                 self.landing[lines[0]] = (*self.landing.get(lines[0], ()), name)
                 return
@@ -167,7 +168,7 @@ class _Walk:
         return order
 
     def _is_computed(self, name: str) -> bool:
-        """Return whether a model stands below something given, and isn't given itself."""
+        """Return whether a model has a given input above it and isn't given itself."""
         if name in self._cut.given or name not in self._queries:
             return False
         if name not in self._above:
@@ -177,7 +178,7 @@ class _Walk:
         return self._above[name]
 
     def input(self, name: str, known: Mapping[str, Compiled]) -> Input:
-        """Describe a relation that isn't computed."""
+        """Return an input for a relation that isn't computed."""
         if name in self._sources:
             return Input(name, self.label(name), self._sources[name].columns, grows=True)
         seed = next((seed for seed in self._project.seeds if seed.name == name), None)
@@ -198,7 +199,7 @@ def _compiled(
     *,
     plays: bool,
 ) -> Iterable[Compiled]:
-    """Return the models as the project compiles them where they read the same, else compile them over the inputs."""
+    """Return the models as the project compiles them if their inputs are the same, else compile them again."""
     order = list(between)
     cut = {one.name for one in inputs}
     catalog = compiler.new_catalog(project)
@@ -219,7 +220,7 @@ def _compiled(
                 if plays or not is_last:
                     raise
                 made = Compiled(query, ())
-        if made.source is not None:  # the rows of a source are given as they are read from lines
+        if made.source is not None:  # rows of a source are given as if parsed from lines
             made = replace(made, stages=tuple(replace(stage, method="append") for stage in made.stages))
         compiler.add(catalog, query, made)
         yield made
@@ -230,7 +231,7 @@ def _is_view(known: Mapping[str, Compiled], name: str) -> bool:
 
 
 def _is_changed(known: Mapping[str, Compiled], queries: Mapping[str, Query], name: str, cut: Collection[str]) -> bool:
-    """Return whether a query, or a view that is written into it, is another than the project's, or is given rows."""
+    """Return whether a query, or a view inlined into it, differs from the project's or has a given input."""
     if name not in known or known[name].query is not queries[name]:
         return True
     views = [ref for ref in queries[name].rendered.refs if _is_view(known, ref)]

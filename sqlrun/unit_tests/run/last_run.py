@@ -1,4 +1,4 @@
-"""What each unit test said when it last ran, for `--failed`. Shell: target/unit_tests.json."""
+"""Results of the last run of each unit test, for `--failed`. Shell: target/unit_tests.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = "target/unit_tests.json"
 
 
 def read(root: Path) -> Statuses | None:
-    """Return the statuses by test; None where no run wrote them, or what stands there is not of that form."""
+    """Return the statuses by test; None if the file is missing or invalid."""
     try:
         found = json.loads((root / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -24,11 +24,11 @@ def read(root: Path) -> Statuses | None:
     return known
 
 
-def write(root: Path, there: Iterable[str], said: Statuses) -> None:
-    """Note what tests said, whole or not at all; those that didn't run keep theirs, those not `there` any more go.
+def write(root: Path, there: Iterable[str], statuses: Statuses) -> None:
+    """Write the tests' statuses, atomically. Tests that didn't run retain theirs; tests not in `there` are deleted.
 
     Raises: OSError.
     """
-    known = {**(read(root) or {}), **said}
+    known = {**(read(root) or {}), **statuses}
     kept = {name: known[name] for name in there if name in known}
     atomic_files.put(root / FILE, json.dumps({"tests": kept}, indent=2) + "\n")

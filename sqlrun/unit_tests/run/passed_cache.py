@@ -1,4 +1,4 @@
-"""Unit tests that passed before, over the very same project: a build needn't run them again. Shell: the cache."""
+"""Cache of passed unit tests: a build doesn't repeat them for an unchanged project. Shell: the cache."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sqlrun.unit_tests.run.results import TestResult
 def results(
     prepared: Prepared, tests: Sequence[UnitTest], cache: Cache | None, run: Callable[[], list[TestResult]]
 ) -> list[TestResult]:
-    """Return the results of tests: all passed where they did before and nothing they could depend on has changed.
+    """Return the results of tests: cached passes if nothing has changed that they could depend on.
 
-    What that is isn't asked test by test: one model, macro or seed that was edited has them all run again.
+    The key covers the whole project: an edit of one model, macro or seed runs all tests again.
     """
     if cache is None or not tests:
         return run()
@@ -27,7 +27,7 @@ def results(
         made.append(run())
         return True if all(result.status == "pass" for result in made[0]) else None
 
-    # What the project is called is no part of what a test says; DuckDB, which answers, is.
+    # The project's name doesn't affect results; the version of DuckDB does.
     project = [getattr(prepared.project, f.name) for f in fields(Project) if f.name not in ("root", "name", "profile")]
     source = [
         [facts(noun) for noun in project],

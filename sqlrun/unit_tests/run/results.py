@@ -1,4 +1,4 @@
-"""What one unit test said, as a value. Pure."""
+"""The result of one unit test. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from sqlrun.errors import Place
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What one unit test said. `missing` and `unexpected` are rows as text, over `columns`.
+    """The result of one unit test. `missing` and `unexpected` are rows as text, over `columns`.
 
-    `step` is the step that went wrong; 0 for what stood there first. `compared` names what was compared: "rows",
-    "change", "quarantined", "whole": the kept table against the whole query, "contract", or "parity": one engine
-    against the other.
+    `step` is the failing step; 0 for the table before the first step. `compared` is "rows", "change", "quarantined",
+    "whole" (the maintained table against the whole query), "contract", or "parity" (one engine against the other).
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The analysts' unit tests, offline: rows given, ticks played, rows expected. Shell: DuckDB."""
+"""Analysts' unit tests, offline: given rows, played ticks, expected rows. Shell: DuckDB."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sqlrun.unit_tests.run.statements import Statements
 from sqlrun.unit_tests.run.steps import Misuse, Play
 from sqlrun.unit_tests.run.tables import Difference
 
-ENDLESS = "A recursive query may never end: give it a condition that does; or give the test fewer rows."
+ENDLESS = "Add a condition that ends a recursive query, or give the test fewer rows."
 ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
 
@@ -45,11 +45,11 @@ def run(
     engine: str = "duckdb",
     cache: Cache | None = None,
 ) -> Generator[TestResult, None, None]:
-    """Run tests one by one; each comes with its model's query as the test sees it.
+    """Run tests and yield their results; each test comes with its model's query as the test sees it.
 
-    `models` are the project's, as they are kept, and `own` has made the tests' queries: without them both are made.
-    `cache` knows the texts of earlier runs, and learns those of this one.
-    With the engine `spark` statements and queries are run by Spark, and its answers are compared with DuckDB's too.
+    `models` are the project's compiled models and `own` the tests' queries; without them both are computed here.
+    `cache` has the statements of earlier runs, and gets those of this one.
+    With the engine `spark`, Spark runs the statements and queries, and its results are compared with DuckDB's too.
     """
     runner = _Runner(
         project, queries, models, own or Queries(project, queries), _computer(engine), cache or Cache(None)
@@ -62,7 +62,7 @@ def run(
 
 
 class _Runner:
-    """One connection for all tests, and what was compiled and written for one of them for the next."""
+    """One connection for all tests, with the statements compiled for earlier tests."""
 
     def __init__(
         self,
@@ -82,18 +82,18 @@ class _Runner:
         self._contracts: object = None
 
     def result(self, test: UnitTest, query: Query) -> TestResult:
-        """Run one test; whatever is wrong with it is part of the result."""
+        """Run one test; errors become part of the result."""
         started = time.perf_counter()
 
         def result(status: str, **details: Any) -> TestResult:
             return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
 
-        # A recursive query may never end; nobody waits longer for rows that are typed by hand.
+        # A recursive query may never end; the limit is far above the time for hand-written rows.
         with limited(self.connection.interrupt, LONGEST) as watch:
             try:
                 found = self._difference(test, query)
             except ProjectError as error:
-                return result("error", message=_told(error))
+                return result("error", message=_first_problem(error))
             except Misuse as error:
                 return result("error", message=f"SR121 {error}")
             except (failures(), EngineError) as error:
@@ -109,42 +109,42 @@ class _Runner:
 
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
-        other = self._on_spark_alone(made)
+        other = self._spark_only_problems(made)
         on_spark = self._computer.dialect == "spark"
         if other and not on_spark:
             raise ProjectError(other)
         if not test.as_of and statements.asks_the_time():
-            raise ValueError("the model asks for the tick's time: give the test an `as_of`")
+            raise ValueError("the model reads the time of the tick. Add `as_of` to the test")
         rules = {m.name: plan.rules_of(self._project, m) for ms in made.landing.values() for m in ms}
-        beside = statements.on("duckdb") if on_spark and not other else None
-        return Play(Memory(self.connection, self._computer), made, statements, test, rules, beside).difference()
+        reference = statements.on("duckdb") if on_spark and not other else None
+        return Play(Memory(self.connection, self._computer), made, statements, test, rules, reference).difference()
 
-    def _on_spark_alone(self, made: Chain) -> tuple[Problem, ...]:
-        """List what of a test's models DuckDB can't do; a model as the project has it is bound to its tables too."""
+    def _spark_only_problems(self, made: Chain) -> tuple[Problem, ...]:
+        """Return what DuckDB can't run of a test's models; unchanged models are bound to the project's tables too."""
         functions = self._project.functions
         apart = [m.query for m in made.models if not pipeline_cache.calls_alike(m.query, functions, self._cache)]
         own = [m.name for m in made.models if m.name in self._known and self._known[m.name].query is m.query]
         return spark_only.problems(apart, functions, ON_SPARK) or binding.problems(self._fit, own, ON_SPARK)
 
     def _prepared(self, test: UnitTest, query: Query) -> tuple[Chain, Statements]:
-        """Return what a test computes; tests that see the same queries and give the same inputs share it."""
-        seen = {**self._own.of(test), query.name: query}
+        """Return what a test computes; tests with the same queries and the same given inputs share it."""
+        own = {**self._own.of(test), query.name: query}
         cut = cut_of(test)
         plays = bool(test.steps)
-        key = (query.name, cut, plays, tuple(id(one) for one in seen.values()))
+        key = (query.name, cut, plays, tuple(id(one) for one in own.values()))
         if key not in self._made:
-            made = alone(query) if test.macro else chain(self._project, seen, self._known, query.name, cut, plays=plays)
-            source = digest([self._above(seen, query.name), sorted(cut.given), sorted(cut.lines), plays])
+            made = alone(query) if test.macro else chain(self._project, own, self._known, query.name, cut, plays=plays)
+            source = digest([self._above(own, query.name), sorted(cut.given), sorted(cut.lines), plays])
             self._made[key] = (
-                seen,
+                own,
                 made,
-                Statements(made, seen, self._computer.dialect, source, self._cache.get_or_make),
+                Statements(made, own, self._computer.dialect, source, self._cache.get_or_make),
             )
         _, made, statements = self._made[key]
         return made, statements
 
     def _above(self, seen: Mapping[str, Query], name: str) -> object:
-        """Return what a model's statements come from: it, the models above, contracts of seeds and sources."""
+        """Return what a model's statements depend on: it, the models above, contracts of seeds and sources."""
         if self._contracts is None:
             sources = [[source.table, facts(source.columns)] for source in self._project.sources]
             seeds = [[seed.name, facts(seed.columns), seed.grain] for seed in self._project.seeds]
@@ -163,7 +163,7 @@ class _Runner:
 
 
 def _compiled(project: Project, queries: Mapping[str, Query]) -> Iterable[Compiled]:
-    """Compile what can be kept, each model behind those that it reads."""
+    """Yield the compiled models that can be maintained, each after its inputs."""
     graph = {name: [ref for ref in query.rendered.refs if ref in queries] for name, query in queries.items()}
     catalog = compiler.new_catalog(project)
     for name in TopologicalSorter(graph).static_order():
@@ -187,7 +187,7 @@ def _first_line(error: Exception) -> str:
     return text_lines(str(error).strip())[0]
 
 
-def _told(error: ProjectError) -> str:
+def _first_problem(error: ProjectError) -> str:
     """Return the first problem in one line."""
     problem = error.problems[0]
     return f"{problem.code} {problem.place}  {problem.message}. {problem.hint}".strip()

@@ -1,6 +1,6 @@
-"""Statements over tables in memory, run by Spark: rows go there as temporary views and come back. Shell: Spark, DuckDB.
+"""Statements run by Spark over tables in memory, which it reads as temporary views. Shell: Spark, DuckDB.
 
-The rows stay in DuckDB, so that what is compared, and how, is the same on both engines.
+The rows stay in DuckDB, so that the comparison is the same on both engines.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sqlrun.incremental.script import WEIGHT
 from sqlrun.incremental.stages import Stage
 from sqlrun.transpile.writer import identifier, type_name
 
-# Views over so few rows need one task, not two.
+# Views over few rows need one task only.
 SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.sql.execution.arrow.pyspark.enabled": "true"}
 SIDE = "_side"
 
 
 class OnSpark:
-    """Runs statements in a Spark session; a MERGE is a full outer join, of which Spark evaluates each expression."""
+    """Runs statements in a Spark session. A MERGE becomes a full outer join, with each expression run by Spark."""
 
     dialect: Dialect = "spark"
 
@@ -38,13 +38,13 @@ class OnSpark:
         self._answers: dict[str, list[tuple[Any, ...]]] = {}
 
     def foresee(self, stage: Stage, text: str) -> None:
-        """Answer a SELECT of a stage's public columns by the job that writes the stage."""
+        """Run a SELECT of a stage's public columns in the job that writes the stage."""
         self._foreseen[stage.name] = text, [column.name for column in stage.public]
 
     def carry_out(self, memory: Memory, stage: Stage, texts: Sequence[str]) -> None:
-        """Make a stage's table the rows of the one SELECT that its statement is."""
+        """Replace a stage's table by the rows of the SELECT that is its statement."""
         (text,) = texts
-        # Parts can be computed ahead at the beginning of a statement alone.
+        # Common parts can be computed ahead only at the start of a statement.
         before, text = split(text)
         columns = [column.name for column in stage.columns]
         beside, public = self._foreseen.pop(stage.name, ("", ()))
@@ -62,7 +62,7 @@ class OnSpark:
             self._answers[beside] = memory.connection.execute(shown).fetchall()
 
     def rows(self, memory: Memory, text: str) -> list[tuple[Any, ...]]:
-        """Run a SELECT over the relations, or give what came beside a statement."""
+        """Return the rows of a SELECT over the relations; a foreseen one already has its result."""
         if text in self._answers:
             return self._answers.pop(text)
         self._collect(memory, text)
@@ -70,7 +70,7 @@ class OnSpark:
         return found
 
     def _collect(self, memory: Memory, text: str) -> None:
-        """Run a query on Spark and keep its rows in a table of DuckDB's."""
+        """Run a query on Spark and copy its rows into a table in DuckDB."""
         for name, columns in memory.columns.items():
             for row_set in ("old", "new", "changes"):
                 if identifier(f"{name}__{row_set}", "spark") in text:
@@ -82,7 +82,7 @@ class OnSpark:
         memory.connection.unregister("_arrow")
 
     def _show(self, memory: Memory, name: str, columns: list[tuple[str, str]]) -> None:
-        """Make a table of DuckDB's a temporary view."""
+        """Register a table in DuckDB as a temporary view in Spark."""
         listed = _names((n for n, _ in columns), "duckdb")
         arrow = memory.connection.sql(f"select {listed} from {identifier(name, 'duckdb')}").to_arrow_table()
         kinds = [(identifier(n, "spark"), _spark_type(kind)) for n, kind in columns]

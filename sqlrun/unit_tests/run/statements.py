@@ -1,7 +1,7 @@
-"""A chain's statements and whole queries as texts, each written once for all ticks of its kind. Pure.
+"""A chain's statements and whole queries as texts, each compiled once for all ticks of its kind. Pure.
 
-Texts name the times of a tick, whose values are put in where they are asked for. So they are the same in every run, and
-are kept from one to the next.
+Texts have parameters for the times of a tick, filled in on demand. They are therefore the same in every run and can be
+cached.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sqlrun.transpile import parameters
 from sqlrun.transpile.writer import cast, identifier
 from sqlrun.unit_tests.run.chain import Chain
 
-# Gives what was made from a description before, or makes it.
+# Returns the cached value for a key, or computes and caches it.
 Kept = Callable[[str, object, Any, Callable[[], Any]], Any]
 
 
 class Statements:
-    """The texts of one chain, in one dialect; `source` tells all that they come from, and `kept` those before."""
+    """The texts of one chain in one dialect; `source` is the cache key of its queries, and `kept` the cache."""
 
     def __init__(
         self, chain: Chain, queries: Mapping[str, Query], dialect: Dialect, source: object, kept: Kept
@@ -42,12 +42,12 @@ class Statements:
         return Statements(self._chain, self._queries, dialect, self._source, self._kept)
 
     def of_stage(self, stage: Stage, changed: frozenset[str], moment: Moment, *, fresh: bool) -> Written | None:
-        """Write what brings a stage up to date in a tick; None where nothing can have changed."""
+        """Return the statement that updates a stage in a tick; None if nothing can have changed."""
         tick = Tick(Moment(moment.as_of, None) if fresh else moment, changed & set(stage.inputs), fresh)
         key = (stage.name, tick.changed, fresh, tick.moment.clock)
         if key not in self._written:
             source = [self._source, self._dialect, stage.name, sorted(tick.changed), fresh, tick.moment.clock.before]
-            # What can't have changed has no text.
+            # An unchanged stage has no text.
             texts = self._kept("statement", source, tuple[Written, ...], lambda: self._texts(stage, tick))
             self._written[key] = texts[0] if texts else None
         found = self._written[key]
@@ -56,16 +56,16 @@ class Statements:
         return Written(tuple(self._filled(text, tick.moment) for text in found.texts), found.reads)
 
     def whole(self, model: Compiled, moment: Moment) -> str:
-        """Write a model's whole query, in the types of its contract."""
+        """Return a model's whole query, in the types of its contract."""
         return self._filled(self._whole_of(model), moment)
 
     def landing(self, model: Compiled, rules: Sequence[Rule], moment: Moment) -> str:
-        """Write the query that lands a source's lines in DuckDB."""
+        """Return the query that lands a source's lines in DuckDB."""
         assert model.source is not None
         return landing.query(model.own, model.source, rules, "duckdb", moment.as_of)
 
     def asks_the_time(self) -> bool:
-        """Return whether any query of the chain asks for the tick's time."""
+        """Return whether any query of the chain uses the tick's time."""
         return any(parameters.named(self._whole_of(model), self._dialect) for model in self._chain.models)
 
     def _whole_of(self, model: Compiled) -> str:

@@ -1,4 +1,4 @@
-"""One unit test, tick after tick: what comes and leaves, the tables, what they are compared with. Shell: DuckDB."""
+"""One unit test, tick after tick: its changes, its tables, and the comparisons. Shell: DuckDB."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from sqlrun.test_definitions.queries import given_sql
 from sqlrun.test_definitions.values import literal, shown
 from sqlrun.transpile.writer import cast, identifier, names
 from sqlrun.unit_tests.run.chain import Chain, Input
-from sqlrun.unit_tests.run.lines import QUARANTINE, TOLD, land
+from sqlrun.unit_tests.run.lines import QUARANTINE, QUARANTINE_COLUMNS, land
 from sqlrun.unit_tests.run.statements import Statements
 from sqlrun.unit_tests.run.tables import Difference, Table, broken, difference, named
 
-# The time of a test that doesn't say one and whose model doesn't ask.
+# The time of a test without one, if its model doesn't use it.
 NO_TIME = "2000-01-01 00:00:00"
 LANDED = "_landing"
 
 
 class Misuse(ValueError):
-    """A test asks for what can't be: a row that isn't there leaves. The message begins with the place."""
+    """An impossible step of a test, such as the deletion of a missing row. The message starts with the place."""
 
 
 class Play:
-    """One test on its way: its tables, and the time of the tick. `rules` set lines aside, by their landing model.
+    """The state of one test: its tables and the tick's time. `rules` are the checks of its landing models.
 
-    `beside` are DuckDB's texts, where another engine computes: what both say has to be the same.
+    `beside` are DuckDB's texts if another engine runs the test: both results have to be equal.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Play:
         self._number = 0
 
     def difference(self) -> Difference | None:
-        """Play tick after tick up to the first where anything is not as it has to be, and tell what.
+        """Play the ticks up to the first difference and return it; None if there is none.
 
         Raises: Misuse, and DuckDB's errors.
         """
-        self._hold()
+        self._create_tables()
         before = Table(self._columns)
         for number in range(len(self._test.steps) + 1):
             expect = self._test.expect
@@ -84,17 +84,17 @@ class Play:
             before = after
         return None
 
-    def _hold(self) -> None:
-        """Make all tables, and let the rows come that are given."""
+    def _create_tables(self) -> None:
+        """Create all tables and add the given rows to the inputs."""
         for one in self._chain.inputs:
             self._memory.hold(one.name, [(c.name, c.type) for c in one.columns])
         for model in self._chain.models:
             for stage in model.stages:
                 self._memory.hold(stage.name, [(c.name, c.type) for c in stage.columns])
         for given in self._test.given if self._chain.inputs else ():
-            self._give(given)
+            self._add_given(given)
 
-    def _give(self, given: Given) -> None:
+    def _add_given(self, given: Given) -> None:
         one = self._chain.input(inner(given.input))
         if given.lines is not None:
             self._land(one.name, given.lines)
@@ -103,44 +103,44 @@ class Play:
             text = f"select *, 1 as _weight from ({given_sql(given.sql)})"
             self._memory.connection.execute(f"insert into {changes} by name {text}")
         else:
-            self._come(one, given.rows)
+            self._add_rows(one, given.rows)
 
-    def _come(self, one: Input, rows: Iterable[Row]) -> None:
+    def _add_rows(self, one: Input, rows: Iterable[Row]) -> None:
         values = ", ".join(f"({_values(row, one.columns)}, 1)" for row in rows)
         if values:
             self._memory.connection.execute(f"insert into {relation(one.name, 'changes')} values {values}")
 
     def _land(self, source: str, lines: Sequence[str]) -> None:
-        """Let the rows come that lines of a source become, in every model that lands them."""
+        """Add the rows that a source's lines become, in every model that lands them."""
         for model in self._chain.landing[source]:
             query = self._statements.landing(model, self._rules[model.name], self._moment)
             land(self._memory.connection, model, query, lines, LANDED)
             listed = names((c.name for c in model.own.columns), "duckdb")
             self._memory.connection.execute(
                 f"insert into {relation(model.name, 'changes')} select {listed}, 1 from {LANDED}; "
-                f"create or replace temp table {_aside(model)} as from {LANDED}{QUARANTINE}"
+                f"create or replace temp table {_quarantine_table(model)} as from {LANDED}{QUARANTINE}"
             )
 
     def _change(self, change: Change) -> None:
-        """Record what comes and leaves in this step."""
+        """Record the changes of an input in this step."""
         one = self._chain.input(inner(change.input))
         if one.grows and (change.left or change.updated):
-            raise Misuse(f"{change.place}  rows of {one.label} only come: it grows, and none leaves or changes")
+            raise Misuse(f"{change.place}  {one.label} is append-only, so its rows can't leave or change")
         for row in change.left:
-            self._leave(one, row, tuple(row), change.place)
+            self._remove_row(one, row, tuple(row), change.place)
         for row in change.updated:
             lacks = [name for name in one.grain if name not in row]
             if not one.grain or lacks:
-                why = f"an updated row has to name its {lacks[0]}" if lacks else "it has no grain to find a row by"
-                raise Misuse(f"{change.place}  no row of {one.label} can be updated so: {why}")
-            self._leave(one, row, one.grain, change.place)
-            self._update(one, row)
-        self._come(one, change.came)
+                why = f"the updated row lacks `{lacks[0]}`" if lacks else "the input has no grain"
+                raise Misuse(f"{change.place}  sqlrun can't find the row of {one.label} to update: {why}")
+            self._remove_row(one, row, one.grain, change.place)
+            self._add_updated(one, row)
+        self._add_rows(one, change.came)
         if change.lines is not None:
             self._land(one.name, change.lines)
 
-    def _leave(self, one: Input, row: Row, by: Sequence[str], place: Place) -> None:
-        """Let the one row leave that has these values; of exact copies, one."""
+    def _remove_row(self, one: Input, row: Row, by: Sequence[str], place: Place) -> None:
+        """Remove the one row with these values; of exact copies, one."""
         new, changes, where = relation(one.name, "new"), relation(one.name, "changes"), _found_by(one, row, by)
         listed = names((c.name for c in one.columns), "duckdb")
         rows = self._memory.connection.execute(f"select distinct {listed} from {new} where {where} limit 2").fetchall()
@@ -150,8 +150,8 @@ class Play:
             raise Misuse(f"{place}  {found} of {one.label} has {values}{hint}")
         self._memory.connection.execute(f"insert into {changes} select {listed}, -1 from {new} where {where} limit 1")
 
-    def _update(self, one: Input, row: Row) -> None:
-        """Let the row come that was just let go, with other values."""
+    def _add_updated(self, one: Input, row: Row) -> None:
+        """Add the row just removed again, with other values."""
         new, changes = relation(one.name, "new"), relation(one.name, "changes")
         items = ", ".join(
             literal(row[c.name], _kind(c.type)) if c.name in row else identifier(c.name, "duckdb") for c in one.columns
@@ -160,7 +160,7 @@ class Play:
         self._memory.connection.execute(f"insert into {changes} select {items}, 1 from {new} where {where} limit 1")
 
     def _tick(self) -> Table:
-        """Bring all tables up to date; give the rows of the tested model."""
+        """Update all tables; return the rows of the tested model."""
         changed = {one.name for one in self._chain.inputs if self._memory.load(one.name)}
         moment, fresh = self._moment, not self._number
 
@@ -183,27 +183,27 @@ class Play:
         return Table(columns, tuple(self._memory.connection.execute(text).fetchall()))
 
     def _whole(self, model: Compiled) -> Table:
-        """Return what a model's query says of its inputs."""
+        """Return the result of a model's query over its inputs."""
         columns = tuple(column.name for column in model.query.rendered.model.columns)
         rows = self._memory.computer.rows(self._memory, self._statements.whole(model, self._moment))
         return Table(columns, tuple(rows))
 
     def _differing(self, after: Table, before: Table, expect: Expected) -> Difference | None:
-        """Compare the kept tables with the whole queries, then with what the contract says and what is expected."""
+        """Compare the maintained tables with the whole queries, then with the contract and the expected rows."""
         for model in self._chain.models:
             whole = self._whole(model) if model.stages else after
-            found = self._otherwise(model, whole)
+            found = self._parity(model, whole)
             if found is not None:
                 return found
             if not model.stages:
                 continue
             kept = after if model is self._chain.kept else self._table(model.name, whole.columns)
             if not whole.same(kept):
-                return difference("whole", self._number, whole, kept, self._why(model))
+                return difference("whole", self._number, whole, kept, self._difference_text(model))
         return self._unexpected(after, before, expect) or self._broken(after, expect)
 
-    def _otherwise(self, model: Compiled, whole: Table) -> Difference | None:
-        """Compare an engine's answer with DuckDB's of the same inputs."""
+    def _parity(self, model: Compiled, whole: Table) -> Difference | None:
+        """Compare an engine's result with DuckDB's for the same inputs."""
         if self._beside is None:
             return None
         text = self._beside.whole(model, self._moment)
@@ -211,83 +211,83 @@ class Play:
         found = difference("parity", self._number, answer, whole)
         if found is None:
             return None
-        says = f"DuckDB says {found.missing[:1] or 'nothing'}, Spark says {found.unexpected[:1] or 'nothing'}"
-        at = f"{self._said()}: " if self._number else ""
-        return replace(found, message=f"{at}the engines differ on {model.name}: {says}")
+        rows = f"DuckDB returns {found.missing[:1] or 'nothing'}, Spark returns {found.unexpected[:1] or 'nothing'}"
+        at = f"{self._step_text()}: " if self._number else ""
+        return replace(found, message=f"{at}the engines differ on {model.name}: {rows}")
 
     def _unexpected(self, after: Table, before: Table, expect: Expected) -> Difference | None:
-        number, said = self._number, self._said()
+        number, step_text = self._number, self._step_text()
         if expect.rows is not None or expect.sql:
             wanted = self._expected(expect)
-            found = difference("rows", number, wanted, after.only(wanted.columns), said)
+            found = difference("rows", number, wanted, after.only(wanted.columns), step_text)
             if found is not None:
                 return found
         columns = named((*(expect.came or ()), *(expect.left or ())), self._columns)
         for rows, one, other, word in (
-            (expect.came, after, before, "what came to"),
-            (expect.left, before, after, "what left"),
+            (expect.came, after, before, "rows added to"),
+            (expect.left, before, after, "rows removed from"),
         ):
             if rows is not None:
                 wanted = self._rows(rows, columns, self._model.columns)
-                message = f"{said}: {word} {self._test.model}"
+                message = f"{step_text}: {word} {self._test.model}"
                 found = difference("change", number, wanted, one.less(other).only(columns), message)
                 if found is not None:
                     return found
         return None if expect.quarantined is None else self._quarantined(expect.quarantined)
 
     def _quarantined(self, rows: Sequence[Row]) -> Difference | None:
-        """Compare the lines that this tick set aside."""
+        """Compare the lines that this tick quarantined."""
         model = next((m for ms in self._chain.landing.values() for m in ms if m.name == self._test.model), None)
         if model is None:
-            raise Misuse(f"{self._at}  `quarantined`: no raw lines of a source are given to {self._test.model}")
-        kinds = [*TOLD, *(StoredColumn(c.name, c.type) for c in self._model.columns)]
+            raise Misuse(f"{self._at}  `quarantined` requires `lines` of the source of {self._test.model}")
+        kinds = [*QUARANTINE_COLUMNS, *(StoredColumn(c.name, c.type) for c in self._model.columns)]
         columns = named(rows, tuple(column.name for column in kinds))
         came = any(one.lines is not None for one in self._came())
-        text = f"select {names(columns, 'duckdb')} from {_aside(model)}"
+        text = f"select {names(columns, 'duckdb')} from {_quarantine_table(model)}"
         found = tuple(self._memory.connection.execute(text).fetchall()) if came else ()
         wanted = self._rows(rows, columns, [Column(c.name, c.type, "", self._at) for c in kinds])
-        return difference("quarantined", self._number, wanted, Table(columns, found), self._said())
+        return difference("quarantined", self._number, wanted, Table(columns, found), self._step_text())
 
     def _came(self) -> Sequence[Given | Change]:
         return self._test.steps[self._number - 1].changes if self._number else self._test.given
 
     def _broken(self, after: Table, expect: Expected) -> Difference | None:
-        """Find rows that a build would not publish; of columns that nobody gave, only where they are looked at."""
-        model, looked = self._model, after
+        """Return rows that break the contract; a column without given values counts only if expected rows name it."""
+        model, compared = self._model, after
         if not self._is_complete():
             if not expect.rows:
                 return None
-            looked = after.only(named(expect.rows, self._columns))
-        found = broken(looked, model.columns, model.grain, repeats=model.repeats)
+            compared = after.only(named(expect.rows, self._columns))
+        found = broken(compared, model.columns, model.grain, repeats=model.repeats)
         if found is None:
             return None
         message, rows = found
-        said = f"{self._said()}: " if self._number else ""
-        return Difference("contract", self._number, rows.columns, (), rows.texts, f"{said}{message}")
+        prefix = f"{self._step_text()}: " if self._number else ""
+        return Difference("contract", self._number, rows.columns, (), rows.texts, f"{prefix}{message}")
 
     def _is_complete(self) -> bool:
-        """Return whether the rows given so far have all that the contracts of the inputs ask for."""
+        """Return whether the given rows satisfy the contracts of the inputs."""
         for one in self._chain.inputs:
             if broken(self._table(one.name, tuple(c.name for c in one.columns)), one.columns, (), repeats=True):
                 return False
         return True
 
-    def _said(self) -> str:
+    def _step_text(self) -> str:
         return f"step {self._number} ({self._at})" if self._number else ""
 
-    def _why(self, model: Compiled) -> str:
-        """Return what may have made a kept table another than its query's answer."""
-        at = f"{self._said()}: " if self._number else ""
-        text = f"{at}the kept table of {model.name} is not what its query gives of the same inputs"
+    def _difference_text(self, model: Compiled) -> str:
+        """Return why a maintained table may differ from its query's result."""
+        at = f"{self._step_text()}: " if self._number else ""
+        text = f"{at}the maintained table of {model.name} differs from its query over the same inputs"
         for one in self._chain.inputs:
             table = self._table(one.name, tuple(c.name for c in one.columns))
             found = broken(table, one.columns, one.grain, repeats=one.repeats)
             if found is not None:
-                return f"{text}; of the rows given, {one.label} breaks its contract: {found[0]}"
-        return f"{text}. The contract of an input may not be true, else it is a fault of sqlrun"
+                return f"{text}. The rows of {one.label} break its contract: {found[0]}"
+        return f"{text}. Check the contracts of the inputs. If they are correct, this is a bug of sqlrun"
 
     def _expected(self, expect: Expected) -> Table:
-        """Return the rows expected, in the types of the contract."""
+        """Return the expected rows, in the types of the contract."""
         if not expect.sql:
             assert expect.rows is not None
             return self._rows(expect.rows, named(expect.rows, self._columns), self._model.columns)
@@ -299,7 +299,7 @@ class Play:
         return Table(columns, tuple(connection.execute(f"select {items} from ({text})").fetchall()))
 
     def _rows(self, rows: Sequence[Row], columns: tuple[str, ...], known: Iterable[Column]) -> Table:
-        """Return rows as DuckDB's values, so that 12.5 is 12.50."""
+        """Return rows as DuckDB's values, so that 12.5 equals 12.50."""
         if not rows:
             return Table(columns)
         kinds = {column.name: column for column in known}
@@ -310,12 +310,13 @@ class Play:
 def _later(as_of: datetime, before: datetime, place: Place) -> datetime:
     if as_of < before:
         raise Misuse(
-            f"{place}  as_of goes back, from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}: ticks don't"
+            f"{place}  as_of goes back from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}, but "
+            "ticks only go forward"
         )
     return as_of
 
 
-def _aside(model: Compiled) -> str:
+def _quarantine_table(model: Compiled) -> str:
     return identifier(f"{model.name}{QUARANTINE}", "duckdb")
 
 

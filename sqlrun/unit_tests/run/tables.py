@@ -1,4 +1,4 @@
-"""Rows of unit tests as bags that are compared by value and shown as text. Pure."""
+"""Rows of unit tests as multisets, compared by value and shown as text. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Raw = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is not as it has to be: rows as text over `columns`, those that lack and those that are too many."""
+    """A difference from the expected result: missing and unexpected rows as text over `columns`."""
 
     compared: str
     step: int
@@ -28,20 +28,20 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows over columns, in no order."""
+    """Rows over columns, unordered."""
 
     columns: Texts
     rows: tuple[Raw, ...] = ()
 
     def only(self, columns: Texts) -> Table:
-        """Leave out other columns."""
+        """Return the table with these columns only."""
         if columns == self.columns:
             return self
         places = [self.columns.index(name) for name in columns]
         return Table(columns, tuple(tuple(row[place] for place in places) for row in self.rows))
 
     def less(self, other: Table) -> Table:
-        """Take away the rows of another table over the same columns, each as often as it is there."""
+        """Return the rows without those of another table over the same columns, respecting multiplicity."""
         taken = Counter(map(comparable, other.rows))
         left = []
         for row in self.rows:
@@ -53,7 +53,7 @@ class Table:
         return Table(self.columns, tuple(left))
 
     def same(self, other: Table) -> bool:
-        """Return whether two tables hold the same rows, each as often."""
+        """Return whether two tables have the same rows with the same multiplicity."""
         return self.rows == other.rows or Counter(map(comparable, self.rows)) == Counter(map(comparable, other.rows))
 
     @property
@@ -63,7 +63,7 @@ class Table:
 
 
 def difference(compared: str, step: int, wanted: Table, found: Table, message: str = "") -> Difference | None:
-    """Compare two tables over the same columns; None where they hold the same rows."""
+    """Return the difference of two tables over the same columns; None if they have the same rows."""
     if wanted.same(found):
         return None
     missing, unexpected = wanted.less(found).texts, found.less(wanted).texts
@@ -71,7 +71,7 @@ def difference(compared: str, step: int, wanted: Table, found: Table, message: s
 
 
 def comparable(value: Any) -> Any:
-    """Make a value of a result hashable; floats are equal that differ in the last digits alone.
+    """Return a hashable form of a value; floats that differ in the last digits only are equal.
 
     >>> comparable([0.1 + 0.2, {"a": None}]) == comparable([0.3, {"a": None}])
     True
@@ -88,9 +88,9 @@ def comparable(value: Any) -> Any:
 
 
 def broken(table: Table, columns: Sequence[Column], grain: Texts, *, repeats: bool) -> tuple[str, Table] | None:
-    """Find rows that a contract forbids: NULL where there is never one, and rows that share their grain.
+    """Return a message and the rows that break a contract: NULL in a `nulls: false` column, or a duplicate grain.
 
-    Rows whose grain is not known whole are left alone, and exact copies where rows may `repeats`.
+    Rows with NULL or missing columns in their grain are ignored, and so are exact copies if rows may `repeats`.
     """
     for column in columns:
         if not column.nullable and column.name in table.columns:
@@ -111,6 +111,6 @@ def broken(table: Table, columns: Sequence[Column], grain: Texts, *, repeats: bo
 
 
 def named(rows: Iterable[Iterable[str]], columns: Texts) -> Texts:
-    """List the columns to compare: those that any expected row names, in the query's order; all if none does."""
+    """Return the columns to compare: those in any expected row, in the query's order; all if there are none."""
     found = {name for row in rows for name in row}
     return tuple(name for name in columns if name in found) or columns

@@ -1,8 +1,8 @@
-"""A reference: the analyst's qualified query over Python bags, by no means that sqlrun uses.
+"""Reference evaluator: a qualified query over Python bags, independent of sqlrun.
 
-It reads sqlglot's tree (Spark's dialect), not sqlrun's operators, so that translation, rules and engines are all
-checked by it. It is slow and plain on purpose. A construct that it doesn't know raises `Unknown`; so does an answer
-that is not determined, such as a LIMIT between rows that ORDER BY doesn't tell apart.
+It reads sqlglot's tree (Spark's dialect), not sqlrun's operators, so it checks translation, rules and engines
+alike. It is slow and simple on purpose. It raises `Unknown` for an unknown construct, and for a nondeterministic
+result, such as a LIMIT between rows that are equal under ORDER BY.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Columns = Sequence[tuple[str, str]]
 
 
 def relation(columns: Columns, rows: Iterable[Sequence[Value]]) -> Relation:
-    """Take rows as a table: values are cast to the columns' types (Spark SQL)."""
+    """Return rows as a table, with values cast to the columns' types (Spark SQL)."""
     kinds = [exp.DataType.build(kind, dialect="databricks") for _, kind in columns]
     with localcontext(Context(prec=60)):
         made = [tuple(to_type(v, k) for v, k in zip(row, kinds, strict=True)) for row in rows]
@@ -32,18 +32,18 @@ def relation(columns: Columns, rows: Iterable[Sequence[Value]]) -> Relation:
 
 
 def answer(tree: exp.Expression, tables: Mapping[str, Relation], as_of: datetime) -> Relation:
-    """Evaluate a qualified query; `ref.x` reads the table x."""
+    """Return the result of a qualified query; `ref.x` reads the table x."""
     with localcontext(Context(prec=60)):
         return query(tree, World(dict(tables), as_of), {}, None)
 
 
 def bag(found: Relation) -> Counter[tuple[Value, ...]]:
-    """Count rows that are equal; doubles are equal to nine digits."""
+    """Return the number of each distinct row; doubles are equal to nine digits."""
     return stable(Counter(found.rows))
 
 
 def stable(rows: Counter[tuple[Value, ...]]) -> Counter[tuple[Value, ...]]:
-    """Round the doubles of a bag to nine digits: engines add them up in any order."""
+    """Return a bag with doubles rounded to nine digits, because engines add them up in any order."""
     result: Counter[tuple[Value, ...]] = Counter()
     for row, count in rows.items():
         result[tuple(_stable(v) for v in row)] += count

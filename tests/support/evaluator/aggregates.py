@@ -18,7 +18,7 @@ Values = list[Value]
 
 
 def total(values: Values) -> Value:
-    """Add up; NULL over nothing."""
+    """Return the sum; NULL over no values."""
     if not values:
         return None
     result = values[0]
@@ -35,7 +35,7 @@ def mean(values: Values) -> Value:
 
 
 def _moment(values: Values, less: int) -> float | None:
-    """Give the variance, exactly from whole numbers and decimals; over one row less than `less` + 1: NULL."""
+    """Return the variance, exact for integers and decimals; NULL for fewer than `less` + 1 rows."""
     count = len(values)
     if count <= less:
         return None
@@ -60,7 +60,7 @@ def _truth(values: Values, every: bool) -> bool | None:
     return None if not values else (all(values) if every else any(values))
 
 
-# Functions of the values that are not NULL.
+# Functions of the non-NULL values.
 PLAIN: dict[type, Callable[[Values], Value]] = {
     exp.Sum: total,
     exp.Avg: mean,
@@ -88,12 +88,12 @@ KINDS = (*PLAIN, exp.Count, exp.ArgMax, exp.ArgMin, exp.AnyValue, exp.First, exp
 
 
 def is_aggregate(node: exp.Expression) -> bool:
-    """Tell whether a node is an aggregate call, windows aside."""
+    """Return whether a node is an aggregate call outside of a window."""
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in NAMED)
 
 
 def aggregate(node: exp.Expression, rows: list[Scope]) -> Value:
-    """Give an aggregate's value over rows."""
+    """Return an aggregate's value over rows."""
     match node:
         case exp.Filter():
             condition = node.expression.this
@@ -147,7 +147,7 @@ def _at_extreme(node: exp.Expression, rows: list[Scope]) -> Value:
 
 
 def _only(node: exp.Expression, rows: list[Scope]) -> Value:
-    """first() of a group has no order: it is known only where all values are the same."""
+    """Return the common value of a group: first() has no order, so it is known only if all values are equal."""
     values = [evaluate(node.this, row) for row in rows]
     if len(distinct(tuple(values))) > 1:
         raise Unknown(f"{node.sql('databricks')} over rows that differ")

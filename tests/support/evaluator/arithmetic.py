@@ -19,7 +19,7 @@ def _add(node: exp.Expression, scope: Scope) -> Value:
 
 
 def added(a: Value, b: Value, sign: int) -> Value:
-    """Add or subtract numbers, intervals, times."""
+    """Return the sum or difference of numbers, intervals or times."""
     if isinstance(b, Interval):
         if isinstance(a, Interval):
             return Interval(a.months + sign * b.months, a.time + sign * b.time)
@@ -35,7 +35,7 @@ def added(a: Value, b: Value, sign: int) -> Value:
 
 
 def numbers(a: Value, b: Value) -> tuple[Value, Value]:
-    """Take two values as numbers of one kind."""
+    """Return two values as numbers of one kind."""
     a, b = (Decimal(v) if isinstance(v, str) else v for v in (a, b))
     if any(isinstance(v, bool) or not isinstance(v, (int, float, Decimal)) for v in (a, b)):
         raise Unknown(f"arithmetic with {a!r} and {b!r}")
@@ -65,7 +65,7 @@ def _divide(node: exp.Expression, scope: Scope) -> Value:
         if isinstance(node, exp.SafeDivide):
             return None
         raise Failure("division by zero")
-    # Two whole numbers give a double, a decimal a decimal.
+    # Two integers return a double, a decimal returns a decimal.
     return (
         a / b
         if isinstance(a, float) or isinstance(b, float) or (isinstance(a, int) and isinstance(b, int))
@@ -90,7 +90,7 @@ def _rest(node: exp.Mod, scope: Scope) -> Value:
 
 
 def remainder(a: Value, b: Value) -> Value:
-    """Give what is left of a division, with the sign of the dividend."""
+    """Return the remainder of a division, with the sign of the dividend."""
     a, b = numbers(a, b)
     if b == 0:
         raise Failure("division by zero")

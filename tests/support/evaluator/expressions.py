@@ -12,7 +12,7 @@ from sqlglot import exp
 from tests.support.evaluator.scope import Scope
 from tests.support.evaluator.values import Failure, Interval, Unknown, Value, day, order, to_type
 
-# Arguments that would change an answer and that no handler reads.
+# Arguments that would change a result and that no handler reads.
 UNREAD = (
     "symmetric", "format", "zone", "count", "step", "occurrence", "parameters", "modifiers", "truncate", "limit",
     "full_match", "flag", "is_multiset", "zero_based", "collation", "null", "unnest", "field",
@@ -24,7 +24,7 @@ HANDLERS: dict[type, Handler] = {}
 
 
 def on(*kinds: type) -> Callable[[Handler], Handler]:
-    """Register how a kind of node is evaluated."""
+    """Register the handler of a kind of node."""
 
     def register(handler: Handler) -> Handler:
         for kind in kinds:
@@ -36,7 +36,7 @@ def on(*kinds: type) -> Callable[[Handler], Handler]:
 
 
 def evaluate(node: exp.Expression, scope: Scope) -> Value:
-    """Give the value of an expression; raises `Unknown` for what has no handler."""
+    """Return the value of an expression. Raises: `Unknown` for a node without a handler."""
     if scope.group is not None and id(node) in scope.group.keys:
         return scope.group.keys[id(node)]
     handler = HANDLERS.get(type(node))
@@ -49,13 +49,13 @@ def evaluate(node: exp.Expression, scope: Scope) -> Value:
 
 
 def argument(node: exp.Expression, scope: Scope, key: str = "this") -> Value:
-    """Evaluate one argument; None where there is none."""
+    """Return the value of one argument; None if it is missing."""
     part = node.args.get(key)
     return None if part is None else evaluate(part, scope)
 
 
 def strict(*kinds: type, keys: tuple[str, ...] = ("this",)) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register a function of values that is NULL where an argument is."""
+    """Register a function of values that returns NULL if an argument is NULL."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         def handler(node: exp.Expression, scope: Scope) -> Value:
@@ -159,7 +159,7 @@ def _not(node: exp.Not, scope: Scope) -> bool | None:
 
 
 def equal(a: Value, b: Value) -> bool | None:
-    """Compare as `=` does: NULL where one is NULL; rows of values column by column."""
+    """Return the result of `=`: NULL if one side is NULL; rows of values are compared column by column."""
     if isinstance(a, list) or isinstance(b, list):
         if not (isinstance(a, list) and isinstance(b, list) and len(a) == len(b)):
             raise Unknown("a row compared with something else")
@@ -233,7 +233,7 @@ def _in(node: exp.In, scope: Scope) -> bool | None:
 
 
 def among(value: Value, others: Iterable[Value]) -> bool | None:
-    """Say whether a value is in a list: NULL where that can't be known."""
+    """Return whether a value is in a list; NULL if that is unknown."""
     answer: bool | None = False
     for other in others:
         found = equal(value, other)

@@ -1,4 +1,4 @@
-"""Functions of text, numbers and times; what has no handler is `Unknown`."""
+"""Functions of text, numbers and times; a function without a handler is `Unknown`."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ strict(exp.TimeStrToTime, exp.Timestamp)(instant)
 
 
 def floor_to(moment: Value, unit: str) -> datetime:
-    """Give the start of the unit of time that holds a moment."""
+    """Return the start of the unit of time that contains a time."""
     moment = instant(moment).replace(microsecond=0)
     unit = unit.lower()
     if unit == "week":

@@ -15,7 +15,7 @@ Keys = list[exp.Expression]
 
 
 def grouped(node: exp.Select) -> bool:
-    """Tell whether a SELECT groups: by a clause, or by an aggregate alone."""
+    """Return whether a SELECT groups: by a clause, or by an aggregate without one."""
     clauses = [*node.expressions, *(node.args[k] for k in ("having", "qualify", "order") if node.args.get(k))]
     return node.args.get("group") is not None or any(_aggregates(clause) for clause in clauses)
 
@@ -35,7 +35,7 @@ def _is_window_call(node: exp.Expression) -> bool:
 
 
 def groups(node: exp.Select, scopes: list[Scope], nothing: Scope) -> list[Scope]:
-    """Part rows into groups, one scope a group."""
+    """Return one scope for each group of rows."""
     clause = node.args.get("group")
     if clause is None:
         return [_scope(nothing, Group(scopes, {}, {}))]
@@ -73,7 +73,7 @@ def _group(
 
 
 def _places(node: exp.Select, keys: Keys) -> dict[int, int]:
-    """Find each place of a SELECT that names a grouping key: in what comes after the grouping."""
+    """Return the grouping keys by the nodes that name them, in clauses after the grouping."""
     found = {}
     clauses = [*node.expressions, *(node.args[k] for k in ("having", "qualify", "order") if node.args.get(k))]
     for clause in clauses:
@@ -88,7 +88,7 @@ def _places(node: exp.Select, keys: Keys) -> dict[int, int]:
 
 
 def _in_aggregate(node: exp.Expression, top: exp.Expression) -> bool:
-    """Tell whether a node is an argument of an aggregate: there it has the value of each row, not of the group."""
+    """Return whether a node is an argument of an aggregate, where it has the value of each row, not of the group."""
     while node is not top and node.parent is not None:
         node = node.parent
         if is_aggregate(node) and not _is_window_call(node) and not isinstance(node, exp.Grouping | exp.GroupingId):
@@ -99,7 +99,7 @@ def _in_aggregate(node: exp.Expression, top: exp.Expression) -> bool:
 
 
 def _sets(node: exp.Select, clause: exp.Group) -> list[Keys]:
-    """Write out a GROUP BY clause as the list of its grouping sets."""
+    """Return the grouping sets of a GROUP BY clause."""
     if clause.args.get("all"):
         return [[_bare(item) for item in node.expressions if not _aggregates(item)]]
     if clause.args.get("totals"):
@@ -175,7 +175,7 @@ def _subsets(elements: list[Keys] | Keys) -> list[Keys]:
 
 
 def _in_order(clause: exp.Group, keys: Keys) -> Keys:
-    """Order keys as GROUP BY names them first: so does grouping_id() count its bits."""
+    """Return keys in the order of GROUP BY, the order of the bits of grouping_id()."""
     named = [part for e in clause.expressions for part in e.walk() if any(part == k for k in keys)]
     result: Keys = []
     for part in named:

@@ -22,7 +22,7 @@ def _dot(node: exp.Dot, scope: Scope) -> Value:
 
 
 def field_of(value: Value, name: str) -> Value:
-    """Take a field of a struct, of each struct of an array, or an entry of a map."""
+    """Return a field of a struct, of each struct of an array, or an entry of a map."""
     match value:
         case None:
             return None
@@ -114,7 +114,7 @@ def _array_sort(node: exp.ArraySort, scope: Scope) -> Value:
 
 
 def call(function: exp.Expression, scope: Scope, *values: Value) -> Value:
-    """Apply a lambda."""
+    """Return the result of a lambda."""
     if not isinstance(function, exp.Lambda):
         raise Unknown(f"a function that is no lambda: {function.sql('databricks')}")
     names = [parameter.name for parameter in function.expressions]
@@ -135,7 +135,7 @@ def _filter(node: exp.ArrayFilter, scope: Scope) -> Value:
 
 @on(exp.ArrayAny)
 def any_of(node: exp.Expression, scope: Scope) -> bool | None:
-    """exists(array, lambda): NULL where none is true and one is NULL."""
+    """Return exists(array, lambda): NULL if none is true and one is NULL."""
     values = evaluate(node.this, scope)
     if values is None:
         return None
@@ -166,7 +166,7 @@ def _reduce(node: exp.Reduce, scope: Scope) -> Value:
 
 
 def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Keep the first of equal values."""
+    """Return the values without repetitions, each at its first place."""
     found: list[Value] = []
     for value in values:
         if not any(order(value, other) == 0 for other in found):

@@ -25,7 +25,7 @@ CLAUSES = {
 
 @dataclass(slots=True)
 class Relation:
-    """Rows in a bag; the order is kept where a query gives one."""
+    """Rows in a bag; they have an order if the query has one."""
 
     columns: list[str]
     rows: list[Tuple]
@@ -33,19 +33,19 @@ class Relation:
 
 @dataclass(slots=True)
 class _Tables:
-    """FROM, so far: for each alias its columns, and the rows."""
+    """The FROM clause so far: the columns of each alias, and the rows."""
 
     columns: dict[str, list[str]]
     rows: list[Row]
 
 
 def subquery(node: exp.Expression, scope: Scope) -> Relation:
-    """Evaluate a query inside of an expression, for one row of the query around it."""
+    """Return the result of a query inside of an expression, for one row of the outer query."""
     return query(node, scope.world, scope.ctes, scope)
 
 
 def query(node: exp.Expression, world: World, ctes: dict[str, Relation], outer: Scope | None) -> Relation:
-    """Evaluate a query."""
+    """Return the result of a query."""
     clause = node.args.get("with_")
     if clause is not None:
         ctes = _with(clause, world, ctes, outer)
@@ -126,7 +126,7 @@ def _select(node: exp.Select, world: World, ctes: dict[str, Relation], outer: Sc
 
 
 def _items(items: list[exp.Expression], scope: Scope) -> Iterable[Tuple]:
-    """Evaluate a select list: one row, or with explode() one for each element."""
+    """Yield a select list's rows: one, or with explode() one for each element."""
     bare = [item.this if isinstance(item, exp.Alias) else item for item in items]
     if not any(isinstance(item, exp.Explode) for item in bare):
         return [tuple(evaluate(item, scope) for item in items)]
@@ -143,7 +143,7 @@ def _items(items: list[exp.Expression], scope: Scope) -> Iterable[Tuple]:
 
 
 def _windows(node: exp.Select) -> Iterable[exp.Window]:
-    """Find the window functions of a SELECT itself, those of subqueries aside."""
+    """Yield the window functions of a SELECT, without those of subqueries."""
     clauses = [*node.expressions, *(node.args[k] for k in ("qualify", "order") if node.args.get(k))]
     for clause in clauses:
         for found in clause.walk(prune=lambda n: isinstance(n, exp.Query)):

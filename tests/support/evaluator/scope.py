@@ -1,4 +1,4 @@
-"""What an expression sees: a row, its group, its windows, the row outside of a subquery."""
+"""Scope of an expression: a row, its group, its windows, the row of the outer query."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class World:
 
 @dataclass(slots=True)
 class Group:
-    """The rows of a group; `keys` gives the value of each expression that is a grouping key, by the node's id.
+    """The rows of a group; `keys` has the value of each grouping key, by its node's id.
 
-    `columns` are the keys that are plain columns. `absent` holds the ids of keys that the grouping set leaves out,
-    `bits` what grouping_id() says of it.
+    `columns` are the keys that are plain columns. `absent` has the ids of keys that the grouping set leaves out, `bits`
+    the value of grouping_id() for it.
     """
 
     rows: list[Scope]
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass(slots=True)
 class Scope:
-    """One row as an expression sees it."""
+    """One row, as an expression reads it."""
 
     world: World
     ctes: dict[str, Relation]
@@ -50,7 +50,7 @@ class Scope:
     names: dict[str, Value] = field(default_factory=dict)  # lambda variables, and output columns in ORDER BY
 
     def column(self, table: str, name: str) -> Value:
-        """Find a column here or, for a correlated subquery, further out."""
+        """Return a column's value, of this query or, for a correlated subquery, of an outer one."""
         scope: Scope | None = self
         while scope is not None:
             row = scope.group.columns if scope.group is not None else scope.row
@@ -66,5 +66,5 @@ class Scope:
         raise Unknown(f"column {table}.{name} (or it is neither grouped nor aggregated)")
 
     def with_names(self, names: dict[str, Value]) -> Scope:
-        """See further names, those of a lambda's arguments."""
+        """Return a scope with further names, those of a lambda's arguments."""
         return Scope(self.world, self.ctes, self.row, self.outer, self.group, self.windows, {**self.names, **names})

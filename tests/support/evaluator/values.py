@@ -1,7 +1,7 @@
-"""Values of Spark SQL in plain Python: how they compare, are ordered, and are cast.
+"""Values of Spark SQL in plain Python: comparison, order and casts.
 
-A NULL is None; a decimal is a `Decimal` with its scale; a timestamp is an aware UTC datetime; arrays are tuples,
-structs and maps tuples of (name, value) pairs, as tests/support/memory.py freezes what DuckDB gives.
+NULL is None; a decimal is a `Decimal` with its scale; a timestamp is an aware UTC datetime; arrays are tuples,
+structs and maps are tuples of (name, value) pairs, as tests/support/memory.py freezes DuckDB's values.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ TIMES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ")
 
 
 class Unknown(Exception):
-    """A construct that the evaluator doesn't know: it never guesses."""
+    """A construct that the evaluator doesn't support: it never guesses."""
 
 
 class Failure(Exception):
-    """The query fails on these rows, as it would in Spark's ANSI mode."""
+    """The query fails on these rows, as in Spark's ANSI mode."""
 
 
 class Struct(tuple[tuple[str, Value], ...]):
@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
 
 def order(a: Value, b: Value) -> int:
-    """Compare two values as Spark orders them: -1, 0, 1; NULL is the least, and equal to NULL."""
+    """Return -1, 0 or 1, by Spark's order of values; NULL comes first and equals NULL."""
     if a is None or b is None:
         return (a is not None) - (b is not None)
     a, b = alike(a, b)
@@ -67,7 +67,7 @@ def order(a: Value, b: Value) -> int:
 
 
 def alike(a: Value, b: Value) -> tuple[Value, Value]:
-    """Bring two values to one kind, as Spark's ANSI mode does before it compares them."""
+    """Return two values converted to one kind, as Spark's ANSI mode does before a comparison."""
     if isinstance(a, str) and not isinstance(b, str):
         return alike(_from_text(a, b), b)
     if isinstance(b, str) and not isinstance(a, str):
@@ -111,7 +111,7 @@ def _number(text: str) -> Decimal:
 
 
 def instant(value: Value) -> datetime:
-    """Give a date, a time or its text as a timestamp."""
+    """Return a date, a time or its text as a timestamp."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
@@ -123,7 +123,7 @@ def instant(value: Value) -> datetime:
 
 
 def day(value: Value) -> date:
-    """Give a timestamp, a date or its text as a date."""
+    """Return a timestamp, a date or its text as a date."""
     if isinstance(value, str):
         try:
             return date.fromisoformat(value.strip()[:10])
@@ -133,12 +133,12 @@ def day(value: Value) -> date:
 
 
 def rounded(value: Decimal, scale: int, how: str = ROUND_HALF_UP) -> Decimal:
-    """Round to a scale, halves away from zero."""
+    """Return a decimal rounded to a scale, halves away from zero."""
     return value.quantize(Decimal(1).scaleb(-scale), rounding=how)
 
 
 def text_of(value: Value) -> str:
-    """Write a value as Spark casts it to string."""
+    """Return a value as text, as Spark casts it to string."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -157,7 +157,7 @@ def text_of(value: Value) -> str:
 
 
 def to_type(value: Value, kind: exp.DataType) -> Value:
-    """Cast a value; fail where ANSI mode does."""
+    """Return a value cast to a type. Raises: Failure where ANSI mode fails."""
     if value is None:
         return None
     name = kind.this.name
@@ -225,7 +225,7 @@ def _truth(value: Value) -> bool:
 
 
 def shift(moment: date, interval: Interval, sign: int = 1) -> date:
-    """Add an interval to a date or a timestamp; a month that is too short gives its last day."""
+    """Return a date or timestamp plus an interval; a month that is too short gives its last day."""
     if not isinstance(moment, datetime) and interval.time % timedelta(days=1):
         moment = instant(moment)
     if interval.months:
@@ -236,11 +236,11 @@ def shift(moment: date, interval: Interval, sign: int = 1) -> date:
 
 
 def last_day(moment: date) -> date:
-    """Give the last day of a date's month."""
+    """Return the last day of a date's month."""
     day_one = day(moment).replace(day=28) + timedelta(days=4)
     return day_one - timedelta(days=day_one.day)
 
 
 def truncated(value: Decimal) -> Decimal:
-    """Cut what is behind the point."""
+    """Return a decimal without its fraction."""
     return value.quantize(Decimal(1), rounding=ROUND_DOWN)

@@ -26,7 +26,7 @@ def _window(node: exp.Window, scope: Scope) -> Value:
 
 
 def compare(keys: list[exp.Ordered]) -> Any:
-    """Make a comparison of two lists of ORDER BY values."""
+    """Return a comparison function for two lists of ORDER BY values."""
 
     def by(a: list[Value], b: list[Value]) -> int:
         for x, y, key in zip(a, b, keys, strict=True):
@@ -39,7 +39,7 @@ def compare(keys: list[exp.Ordered]) -> Any:
 
 
 def ordered(a: Value, b: Value, key: exp.Ordered) -> int:
-    """Compare two values under ASC, DESC, NULLS FIRST and LAST; NULLs come first in ascending order."""
+    """Return the order of two values under ASC, DESC, NULLS FIRST and LAST; NULLs come first in ascending order."""
     down = bool(key.args.get("desc"))
     if a is None or b is None:
         first = key.args.get("nulls_first")
@@ -49,7 +49,7 @@ def ordered(a: Value, b: Value, key: exp.Ordered) -> int:
 
 
 def fill(node: exp.Window, named: dict[str, exp.Window], scopes: list[Scope]) -> None:
-    """Compute a window function for every row, into the scopes."""
+    """Store a window function's value for every row in its scope."""
     over = _resolved(node, named)
     partition_by = over.args.get("partition_by") or []
     keys: list[exp.Ordered] = list(over.args["order"].expressions) if over.args.get("order") else []
@@ -84,7 +84,7 @@ class _Partition:
     ) -> None:
         self.node, self.over, self.keys, self.order_by, self.rows = node, over, keys, order_by, rows
         by = compare(keys)
-        # The peers of a row: those that the order doesn't tell apart; without an order all are.
+        # The peers of a row are equal under the order; without an order all rows are peers.
         self.first = [0] * len(rows)
         for i in range(1, len(rows)):
             self.first[i] = self.first[i - 1] if by(order_by[i], order_by[i - 1]) == 0 else i
@@ -126,7 +126,7 @@ class _Partition:
         raise Unknown(f"window function {call.sql('databricks')}")
 
     def _no_tie(self) -> None:
-        """Rows that the order doesn't tell apart have no row_number of their own, unless they are the same row."""
+        """Raise Unknown for different rows with equal order: they have no defined row_number."""
         for i in range(1, len(self.rows)):
             here, before = self.rows[i], self.rows[i - 1]
             if self.first[i] != i and (here.group is not None or here.row != before.row):
