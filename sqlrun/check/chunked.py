@@ -159,8 +159,8 @@ def _keys(model: Model, expectation: Expectation, rows: LargeRows) -> CheckResul
     samples: tuple[str, ...] = ()
     if bad:
         sampled = sampled_columns(model, names)
-        shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in sampled)
+        listed = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in sampled)
         on = " and ".join(same(f"k.{column}", f"q.{column}", rows.dialect) for column in columns)
-        few = rows.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
+        few = rows.ask(f"select {listed} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
         samples = tuple(masked(model, row, "", sampled) for row in arrow_rows.plain(few))
     return counted(model, expectation, int(count), int(bad), samples, 0.0)

@@ -267,7 +267,7 @@ def _grown_from(context: TickContext, model: Compiled, change: Change) -> delta_
     return delta_table.entry_of(table.spec.path, table.state.version)
 
 
-def _search_newest(context: TickContext, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
+def _search_newest(context: TickContext, model: Compiled, event_time: str, newest_change: datetime | None) -> _Newest:
     """Read the newest event up to the tick's time, and later events, from the table.
 
     For a landing table, which is append-only, all later events; else only the first, because the next tick reads again.
@@ -288,7 +288,7 @@ def _search_newest(context: TickContext, model: Compiled, event_time: str, came:
         f"from held"
     )
     row: dict[str, datetime | None] = {"newest": None, "following": None}
-    for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
+    for since in (newest_change, as_of - LATELY, None) if newest_change else (as_of - LATELY, None):
         ranges = () if since is None else ((event_time, since, LAST),)
         # With this condition the engine also skips row groups that have only older events.
         bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"

@@ -33,7 +33,7 @@ DEFAULT, FEW = "50%", 100
 EVERY = "100%"
 
 
-def too_much(limit: str | None, aside: int, lines: int) -> bool:
+def too_much(limit: str | None, quarantined: int, lines: int) -> bool:
     """Return whether a tick quarantines too many lines; `limit` is the suite's, None if it has none.
 
     >>> too_much(None, 9, 10), too_much(None, 10, 10), too_much(None, 51, 100), too_much(None, 50, 100)
@@ -43,9 +43,11 @@ def too_much(limit: str | None, aside: int, lines: int) -> bool:
     """
     if limit == EVERY:
         return False
-    if lines and aside == lines:
+    if lines and quarantined == lines:
         return True
-    return lines >= FEW and exceeds(DEFAULT, aside, lines) if limit is None else exceeds(limit, aside, lines)
+    return (
+        lines >= FEW and exceeds(DEFAULT, quarantined, lines) if limit is None else exceeds(limit, quarantined, lines)
+    )
 
 
 def judged(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:

@@ -36,17 +36,17 @@ def stoppable(kind: str, prepared: Prepared, check_timeout: float) -> Prepared:
     if kind not in KINDS:
         return prepared
     ((name, array),) = prepared.columns.items()
-    given = prepared.kwargs.get("regex_list", [prepared.kwargs.get("regex")])
-    patterns = [str(pattern) for pattern in cast(Sequence[object], given)]
+    listed = prepared.kwargs.get("regex_list", [prepared.kwargs.get("regex")])
+    patterns = [str(pattern) for pattern in cast(Sequence[object], listed)]
     if not patterns or not _is_text(array) or not _risky(patterns, array):
         return prepared
     encoded = array.dictionary_encode()
     truths = searched(patterns, encoded.dictionary.to_pylist(), check_timeout)
     fold = all if prepared.kwargs.get("match_on", "any") == "all" and "not" not in kind else any
     image = _image([fold(row) for row in zip(*truths, strict=True)], encoded.indices)
-    said = {"regex_list": ["1"]} if "regex_list" in prepared.kwargs else {"regex": "1"}
+    result_kwargs = {"regex_list": ["1"]} if "regex_list" in prepared.kwargs else {"regex": "1"}
     searched_name = f"found:{fold.__name__}:{name}:{patterns!r}"
-    kwargs = {**prepared.kwargs, **said, "column": searched_name}
+    kwargs = {**prepared.kwargs, **result_kwargs, "column": searched_name}
     return replace(prepared, kwargs=kwargs, columns={searched_name: image})
 
 

@@ -68,7 +68,7 @@ def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict
 
 
 def _differing(
-    context: TickContext, model: Compiled, older: pa.Table, given: Mapping[str, pa.Table]
+    context: TickContext, model: Compiled, older: pa.Table, tables: Mapping[str, pa.Table]
 ) -> list[dict[str, Any]]:
     """Return, in order, the keys whose rows have more than one content.
 
@@ -76,17 +76,17 @@ def _differing(
     """
     contract = model.query.rendered.model
     key, every = names(contract.grain, "duckdb"), names((c.name for c in contract.columns), "duckdb")
-    pieces = [("came", "newer")] if given else []
+    pieces = [("came", "newer")] if tables else []
     relations: tuple[Relation, ...] = ()
     if older.num_rows:
-        pieces, given = [*pieces, ("held", "older")], {**given, "older": older}
+        pieces, tables = [*pieces, ("held", "older")], {**tables, "older": older}
         relations = (_stored_rows(context, model, older),)
     if not pieces:
         return []
     contents = (f"select distinct {every} from {rows} semi join {keys} using ({key})" for rows, keys in pieces)
     sql = f"select {key}, count(*) as contents from ({' union all '.join(contents)})"
     sql += f" group by {key} having count(*) > 1 order by {key}"
-    return arrow_rows.plain(reader_of(context).query(sql, relations, given))
+    return arrow_rows.plain(reader_of(context).query(sql, relations, tables))
 
 
 def _stored_rows(context: TickContext, model: Compiled, near: pa.Table | None) -> Relation:

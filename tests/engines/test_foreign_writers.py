@@ -70,7 +70,7 @@ def change(site: Site, table: str, how: str) -> int:
 
 def taken_back(site: Site, table: str, version: int, said: str) -> None:
     assert f"SR741 {table}: " in said and f"version {version} (" in said and "delta-rs" in said, said
-    assert "loss of power" not in said
+    assert "power failure" not in said
 
 
 @pytest.mark.parametrize("how", first_of(CHANGES, "delete", "reshape"))
@@ -81,7 +81,7 @@ def test_a_foreign_change_to_a_landing_table_is_refused_until_rolled_back(site: 
     for _ in range(2):
         said = build(site, 2, code=2)
         assert "SR740 stg_lines: stg_lines/" in said and f"version {version} (" in said, said
-        assert "delta-rs" in said and "--repair" in said and "loss of power" not in said
+        assert "delta-rs" in said and "--repair" in said and "power failure" not in said
     assert "SR740" in command(site, "doctor", code=1)
     assert "SR741" in command(site, "doctor", "--repair")
 
@@ -259,7 +259,7 @@ def test_an_environment_neither_rolls_back_nor_reads_foreign_changes_in_producti
 def test_maintenance_reports_why_it_waits(site: Site) -> None:
     change(site, "fct_slots", "delete")
     said = command(site, "maintain", code=2)
-    assert "fct_slots" in said and "another hand" in said and "DELETE" in said, said
+    assert "fct_slots" in said and "another writer" in said and "DELETE" in said, said
     build(site, 2)
     command(site, "maintain")
     true(site, 2, 6)

@@ -92,7 +92,7 @@ def bounds(kind: str, known: Mapping[str, str]) -> tuple[str | None, str | None]
 
 
 def _time(text: str, zone: str, *, up: bool) -> str | None:
-    """Return a time in Delta's form, to the millisecond; None for an upper bound that this would truncate."""
+    """Return a time in Delta's form, to the millisecond, rounded up or down; None if there is no such time."""
     found = TIME.fullmatch(text)
     if found is None:
         return None

@@ -88,10 +88,10 @@ class Table:
 
     def examine(self) -> Found:
         """Check commits, checkpoints, checksums and data files."""
-        found, log, kept = self.found, self.found.log, self.subject.kept
+        found, log, published = self.found, self.found.log, self.subject.kept
         torn = self._damaged_checkpoints()
         missing = log_faults.gap(log, [version for version in log.checkpoints if version not in torn])
-        if log.head < kept:
+        if log.head < published:
             self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
         elif missing is not None:
             self._damaged(missing, commit_name(missing), "is missing")

@@ -51,8 +51,8 @@ def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:
         return cached[1].setdefault(version, {})
 
 
-def _forget(number: int, gone: object) -> None:
+def _forget(number: int, dead: object) -> None:
     # No lock: this runs wherever the last reference is dropped, perhaps in a thread that holds the lock.
     cached = _cached.get(number)
-    if cached is not None and cached[0] is gone:
+    if cached is not None and cached[0] is dead:
         _cached.pop(number, None)

@@ -88,8 +88,8 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     if not _made(session, "s", statement.delta):
         return 0
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
-    held = delta_table.files_at(table, {key for key, _, _ in ranges})
-    files = list(filter(_keeper(partitions, ranges), held))
+    target_files = delta_table.files_at(table, {key for key, _, _ in ranges})
+    files = list(filter(_keeper(partitions, ranges), target_files))
     plan = duckdb_merge.prepare(session, table, write, statement, files)
     if plan is not None:
         reads.add(files)

@@ -183,8 +183,8 @@ def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
             files[kind].extend(found)
     every = [file for found in files.values() for file in found]
     size = rows_in(every)
-    told = entered(relation, [unquote(file["path"]) for file in every], every)
-    plain = relation.path.startswith("/") and all(spelled(path, values) for path, values in told.items())
+    partition_values = entered(relation, [unquote(file["path"]) for file in every], every)
+    plain = relation.path.startswith("/") and all(spelled(path, values) for path, values in partition_values.items())
     if len(every) > MOST_FILES or not plain or any("deletionVector" in file for file in every):
         frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]
         return reduce(lambda a, b: a.unionAll(b), frames), size
