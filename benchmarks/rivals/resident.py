@@ -1,4 +1,4 @@
-"""A warm contender as a process: requests on standard input, answers on standard output, line by line. Shell: the process.
+"""A warm contender as a process: requests on standard input, answers on standard output. Shell: the process.
 
 It runs in the contender's own environment, so it imports nothing of sqlrun.
 """
