@@ -1,1 +1,1 @@
-"""What the suite runs beside sqlrun: a folder each, with pinned requirements and what its users would write."""
+"""Rivals of the suite: each folder has pinned requirements and the files that its users would write."""

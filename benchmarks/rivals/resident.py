@@ -1,6 +1,6 @@
-"""A contender that stays warm, as a process: one request a line on standard input, one answer a line. Shell: the process.
+"""A warm contender as a process: requests on standard input, answers on standard output. Shell: the process.
 
-It runs in the contender's own environment, so it imports nothing of sqlrun's.
+It runs in the contender's own environment, so it imports nothing of sqlrun.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, Protocol
 
 
 class Contender(Protocol):
-    """What can be asked of one; files have arrived in `data/orders` before it is asked to take them in."""
+    """Interface of a contender; files are in `data/orders` before `tick` is called."""
 
     def tick(self, as_of: datetime) -> dict[str, str]:
-        """Take in what has arrived and bring the mart to `as_of`; which engine did what may be told."""
+        """Process new files and update the mart to `as_of`; the result may name the engine of each table."""
         ...
 
     def mart(self) -> list[dict[str, Any]]:
-        """Give the mart's rows."""
+        """Return the mart's rows."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         ...
 
 
 def channel() -> Callable[[dict[str, Any]], None]:
-    """Give what answers. From now on what libraries print goes to standard error."""
+    """Return a function that writes answers. From then on libraries print to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -43,12 +43,12 @@ def channel() -> Callable[[dict[str, Any]], None]:
 
 
 def broken() -> dict[str, Any]:
-    """Answer with the end of the exception that is being handled."""
+    """Return an answer with the end of the current exception."""
     return {"error": "\n".join(traceback.format_exc().splitlines()[-12:])}
 
 
 def serve(make: Callable[[], Contender]) -> None:
-    """Answer until standard input ends."""
+    """Answer requests until standard input ends."""
     answer = channel()
     contender = make()
     for line in sys.stdin:

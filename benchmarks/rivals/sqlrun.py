@@ -1,7 +1,6 @@
 """sqlrun as a warm process: `python -m benchmarks.rivals.sqlrun PROFILE`, in a project's folder. Shell: the process.
 
-It is the session of `sqlrun build --every`, with everything that belongs to a tick; but the times of the ticks come from
-the suite and not from the clock.
+It is the session of `sqlrun build --every` with complete ticks, but the suite sets the ticks' times, not the clock.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ OPTIONS |= {"wait": False, "accept_lost_files": False}
 
 
 class Fed(Session):
-    """A session whose ticks are asked for, one after the other."""
+    """A session that runs a tick on request, one after the other."""
 
     def begin(self) -> int:
-        """Answer until standard input ends."""
+        """Answer requests until standard input ends."""
         self._answer = channel()
         self._last: TickResult | None = None
         try:
@@ -63,7 +62,7 @@ class Fed(Session):
 
 
 def main(name: str) -> int:
-    """Prepare the project in this folder and tick."""
+    """Prepare the project in this folder and run ticks."""
     root = Path.cwd()
     prepared, target = pipeline.prepare_to_build(root, name, Cache.of(root))
     names = chosen(prepared, (), ())

@@ -112,7 +112,7 @@ def test_a_build_that_wakes_up_during_another_one_stops(lives: Lives, built: Wor
 
 
 def overtaking(site: Site, owner: Any, name: str, number: int) -> Any:
-    """Let another build run its whole tick at the first call of a function."""
+    """Make another build run its whole tick at the first call of a function."""
     real: Callable[..., Any] = getattr(owner, name)
     done: list[bool] = []
 

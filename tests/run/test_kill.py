@@ -1,4 +1,4 @@
-"""A process killed in the middle of a build: the next build is right, and no line is lost or counted twice."""
+"""A process killed during a build: the next build is right, and no line is lost or counted twice."""
 
 from __future__ import annotations
 

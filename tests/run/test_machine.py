@@ -2,7 +2,7 @@
 
 Edits are tried in an environment or deployed to production directly, which takes over tried tables.
 
-Hypothesis draws the sequence and prints one that fails. A crash is an exception in the middle of a step here;
+Hypothesis draws the sequence and prints one that fails. A crash is an exception within a step here;
 `test_kill.py` kills processes.
 """
 

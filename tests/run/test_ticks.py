@@ -65,7 +65,7 @@ def test_a_tick_without_changes_writes_only_the_ledger(site: Site) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a thread has no priority of its own")
 def test_checks_have_a_lower_priority_than_maintenance(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel ranks the threads of checks below those that maintain tables."""
+    """The kernel ranks the threads of checks below the threads of maintenance."""
     ranks: dict[str, set[int]] = {"check": set(), "maintain": set()}
     for name in ranks:
         real = getattr(scheduler, name)

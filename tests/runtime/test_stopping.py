@@ -116,7 +116,7 @@ def test_a_timeout_names_the_model_and_the_setting(tmp_path: Path) -> None:
 
     assert process.returncode == 1
     assert "Error in merge model huge" in out
-    assert "SR745 the statement ran longer than 6 s, the profile's `statement_timeout`" in out
+    assert "SR745 the statement ran longer than the profile's `statement_timeout` of 6 s" in out
     assert "Traceback" not in out
 
 

@@ -314,7 +314,10 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
         ),
         ("{name: a, model: sums, expect: {format: csv, rows: [{id: 1}]}}", "`rows` of the format csv must be a text"),
         ("{name: a, model: sums, expect: {rows: id}}", "`rows` must be a list"),
-        ("{name: a, model: sums, expect: {columns: {id: int}, rows: []}}", "the contract of ref('sums') says"),
+        (
+            "{name: a, model: sums, expect: {columns: {id: int}, rows: []}}",
+            "`columns` repeats the contract of ref('sums')",
+        ),
         ("{name: a, model: sums, expect: {format: csv, rows: ''}}", "the CSV is empty"),
         ("{name: a, model: sums, expect: {format: csv, rows: 'id,ID'}}", "has no column `ID`"),
         ("{name: a, model: sums, config: {enabled: maybe}, expect: {rows: []}}", "`enabled` must be true or false"),

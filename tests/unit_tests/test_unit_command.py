@@ -132,7 +132,7 @@ def test_unsaved_results_are_reported(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "target").write_text("a file where the folder belongs")
 
-    assert "can't be written, so --failed won't know" in tested.run(root).output
+    assert "can't be written, so --failed ignores" in tested.run(root).output
 
 
 @pytest.mark.slow

@@ -1,1 +1,1 @@
-"""DuckDB with an incremental job written by hand."""
+"""DuckDB with a hand-written incremental job."""

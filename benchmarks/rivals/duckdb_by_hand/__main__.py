@@ -12,7 +12,7 @@ from benchmarks.rivals.resident import serve
 
 HERE = Path(__file__).parent
 SCHEMA, APPLY = ((HERE / f"{name}.sql").read_text() for name in ("schema", "apply"))
-# Lines are parsed as the full recompute parses them.
+# Lines are parsed as in the full recompute.
 PARSE = (HERE.parent / "duckdb_full" / "land.sql").read_text()
 
 

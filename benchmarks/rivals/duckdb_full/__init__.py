@@ -1,1 +1,1 @@
-"""DuckDB that computes everything anew at each tick, from events that it has parsed once and keeps in its file."""
+"""DuckDB that recomputes everything at each tick, from events parsed once into its file."""

@@ -1,1 +1,1 @@
-"""Spark that computes everything anew at each tick, from events that it has parsed once and keeps in a Delta table."""
+"""Spark that recomputes everything at each tick, from events parsed once into a Delta table."""

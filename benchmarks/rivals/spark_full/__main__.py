@@ -17,7 +17,7 @@ QUERIES = dict(
 
 
 class Full:
-    """A warm session, tuned as the expert's; adaptive execution is on, since here queries are large."""
+    """A warm session, tuned like the expert's, but with adaptive execution, because its queries are large."""
 
     def __init__(self) -> None:
         self._spark = session(os.environ.get("BENCH_MEMORY", "6g"))
@@ -29,7 +29,7 @@ class Full:
             seed.coalesce(1).localCheckpoint().createOrReplaceTempView(name)
 
     def _land(self) -> None:
-        """Append what has arrived, once."""
+        """Append new files, once."""
         lines = self._spark.readStream.format("text").option("maxFilesPerTrigger", 100_000)
         events = parsed(lines.load(str(Path.cwd() / "data" / "orders")))
         writer = events.writeStream.format("delta").outputMode("append")
@@ -39,7 +39,7 @@ class Full:
     def tick(self, as_of: datetime) -> dict[str, str]:
         self._land()
         self._spark.read.format("delta").load(str(self._here / "events")).createOrReplaceTempView("events")
-        # Both results read the orders: they are worked out once.
+        # Both results read the orders, which are computed once.
         orders = self._spark.sql(QUERIES["orders"]).persist()
         orders.createOrReplaceTempView("orders")
         try:
