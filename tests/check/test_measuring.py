@@ -394,7 +394,7 @@ def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
         ("{error_after: {count: 2}}", "SR104 models/stg.yml:6:30 `error_after` lacks `period`"),
         (
             "{warn_after: 2 hours, error_after: 90 minutes}",
-            "SR110 models/stg.yml:6:29 `warn_after` can't be `2 hours`: it is more than `error_after`",
+            "SR110 models/stg.yml:6:29 `warn_after` is later than `error_after`: `2 hours`",
         ),
     ],
 )

@@ -149,6 +149,6 @@ def test_a_build_with_settings_that_duckdb_refuses_writes_nothing(tmp_path):
 
     assert result.exit_code == 2
     assert (
-        "DuckDB doesn't take the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
+        "DuckDB rejects the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
     )
     assert not (made / "lake").exists()

@@ -18,26 +18,26 @@ from tests.support import broken
 DUCKDB = "engine: duckdb\nwarehouse: warehouse\n"
 NAMED = {
     "dbt_project.yml": "under [tool.sqlrun]",
-    "packages.yml": "There are no packages",
-    "dependencies.yml": "There are no packages",
+    "packages.yml": "sqlrun has no packages",
+    "dependencies.yml": "sqlrun has no packages",
     "profiles.yml": "profiles/duckdb.yml",
     "selectors.yml": "--select",
-    "snapshots/orders.sql": "There are no snapshots",
-    "snapshots/deep/orders.yml": "There are no snapshots",
+    "snapshots/orders.sql": "sqlrun has no snapshots",
+    "snapshots/deep/orders.yml": "sqlrun has no snapshots",
     "analyses/a.sql": "Make it a model",
     "tests/no_negative.sql": "expectations/",
     "tests/marts/no_negative.sql": "expectations/",
-    "tests/generic/is_even.sql": "There are no generic tests",
-    "models/a.py": "A model is one SELECT",
+    "tests/generic/is_even.sql": "sqlrun has no generic tests",
+    "models/a.py": "sqlrun has no Python models",
     "models/docs.md": "`description`",
-    "models/deep/a.sql.j2": "rename it",
-    "models/a.SQL": "rename it",
-    "models/a.json": "rename it",
-    "macros/m.py": "rename it",
-    "seeds/s.csv.gz": "rename it",
-    "seeds/s.tsv": "rename it",
-    "expectations/e.yaml": "rename it",
-    "profiles/p.yaml": "rename it",
+    "models/deep/a.sql.j2": "Rename the file",
+    "models/a.SQL": "Rename the file",
+    "models/a.json": "Rename the file",
+    "macros/m.py": "Rename the file",
+    "seeds/s.csv.gz": "Rename the file",
+    "seeds/s.tsv": "Rename the file",
+    "expectations/e.yaml": "Rename the file",
+    "profiles/p.yaml": "Rename the file",
 }
 TEXTS = {
     "models/docs.md": "{% docs orders %}\nAll orders.\n{% enddocs %}\n",
@@ -107,7 +107,7 @@ def test_what_does_not_land_is_told_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [("unique_key", "grain"), ("pre-hook", "No statement"), ("alias", "rename the file"), ("enabled", "move it")],
+    [("unique_key", "grain"), ("pre-hook", "no statements"), ("alias", "Rename the file"), ("enabled", "move it out")],
 )
 def test_a_key_of_dbt_is_refused_with_what_stands_for_it(tmp_path: Path, key: str, said: str) -> None:
     """In the contract, and in the SQL, which has no hyphens."""

@@ -172,7 +172,7 @@ def test_rows_expected_of_a_cte_have_its_columns(tmp_path: Path) -> None:
     unknown = test.replace("n_tags: many", "n_tag: 1")
 
     assert "`many` is not an int (column `n_tags`)" in refusal(tmp_path / "a", test)
-    assert "tagged` has no column `n_tag`" in refusal(tmp_path / "b", unknown)
+    assert "unknown column `n_tag` of `tagged``" in refusal(tmp_path / "b", unknown)
 
 
 MACRO = """  - name: a
@@ -229,7 +229,7 @@ def test_a_macros_test_that_is_wrong_has_its_place(tmp_path: Path) -> None:
         ("from given", "from elsewhere", "`elsewhere` is neither a CTE nor declared"),
         ("x: int,", "x: integger,", "unknown type `integger` of column `x`"),
         ("{x: 2}", "{x: two}", "`two` is not an int"),
-        ("{x: 2}", "{y: 2}", "the input given has no column `y`"),
+        ("{x: 2}", "{y: 2}", "unknown column `y` of `the input given`"),
         ("input: given", "input: ref('orders')", "can't be called ref('orders')"),
         ("macro: twice", "model: sums\n    macro: twice", "unknown key `model`"),
     ],
@@ -248,7 +248,7 @@ def test_a_macros_test_is_checked(tmp_path: Path, old: str, new: str, told: str)
         ("select current_timestamp() as id", "no tick's time"),
         ("select 12.5 as id", "`12.5` is not an int (column `id`)"),
         ("select cast('x' as int) as id", "`x` is not an int (column `id`)"),
-        ("select 1 as idd", "ref('orders') has no column `idd`"),
+        ("select 1 as idd", "unknown column `idd` of `ref('orders')`"),
         ("select 1", "a column of these rows has no name"),
         ("select 1 as id union all select 2, 3", "the branches of UNION have 1 and 2 columns"),
         ("select 1 as id, 2 as id", "the column `id` stands twice"),

@@ -105,7 +105,7 @@ def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
         ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a text"),
         ("input: source('shop', 'orders')", "input: ref('sums')", "raw lines of ref('sums'), which is no source"),
         ("format: lines", "format: line", "`format` can't be `line`"),
-        ("expect: {", "expect: {quarantined: [{reason: x}], ", "orders__quarantine has no column `reason`"),
+        ("expect: {", "expect: {quarantined: [{reason: x}], ", "unknown column `reason` of `orders__quarantine`"),
     ],
 )  # fmt: skip
 def test_lines_are_checked_where_they_are_written(tmp_path: Path, old: str, new: str, told: str) -> None:
