@@ -25,11 +25,11 @@ def problems(project: Project) -> Iterable[Problem]:
     for column in (column for noun in listed for column in noun.columns):
         if not is_type(column.type):
             near = difflib.get_close_matches(column.type, TYPES, 1)
-            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
+            hint = "Use a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
             hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
         elif fault := _field_fault(column.type):
-            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", ANOTHER)
+            yield Problem("SR738", column.place, f"a field name in column `{column.name}` {fault}", ANOTHER)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ from sqlrun.project import Config, Model, Project, Rendered
 from sqlrun.render.context import CHECK_CHOICES, Calls, Chain, Known, Mistake
 from sqlrun.render.line_map import unmarked
 from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
+from sqlrun.runtime.text_table import counted
 
 # What is not closed reaches to the end: else a text of `{#` alone would be read again from each of them.
 TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
@@ -226,7 +227,7 @@ class _Engine:
         if isinstance(error, TemplateSyntaxError):
             return self._syntax(error, error.filename or file)
         words = re.findall(r"'([^']*)'", str(error))
-        chain, message = _chain(error) or ((file, 1),), f"Jinja: {str(error).rstrip('.') or type(error).__name__}"
+        chain, message = _chain(error) or ((file, 1),), f"Jinja: {_said(error)}"
         hint = "Check the arguments of this tag or macro."
         if isinstance(error, RecursionError):
             message, hint = "these macros call each other endlessly", "Remove one of the calls."
@@ -279,6 +280,12 @@ class _Engine:
         if caller and place.file not in self._models:
             hint = f"{hint} Called from {caller[0]}:{caller[1]}.".strip()
         return Problem(code, place, message, hint, excerpt)
+
+
+def _said(error: Exception) -> str:
+    """Return Jinja's message, with its plural in letters."""
+    text = re.sub(r"\b(\d+) (\w+)\(s\)", lambda found: counted(int(found[1]), found[2]), str(error))
+    return text.rstrip(".") or type(error).__name__
 
 
 def _line_of(model: Model, call: str) -> Chain:

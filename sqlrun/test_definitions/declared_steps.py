@@ -17,8 +17,8 @@ EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
 STEP_KEYS = ("as_of", "changes", "expect")
 CHANGE_KEYS = ("input", "format", "came", "left", "updated", "lines")
 THIS = (
-    "There is no `this` in sqlrun, since no model reads itself: give the inputs what stood there before, and under "
-    "`then:` what changes in the next tick."
+    "Remove it: no model reads itself. Give the inputs their earlier rows, and write under "
+    "`then:` the changes of the next tick."
 )
 
 
@@ -26,19 +26,19 @@ def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, as
     """Read `then:`; `before` is the time of the test itself, `table` what the model gives, `aside` its quarantine."""
     found = []
     if isinstance(item.get("then"), list) and not item["then"]:
-        reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each with `- `.")
+        reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each step with `- `.")
     for node, place in reader.items(item, "then", "a unit test"):
         node = reader.mapping(node, place, "a step", STEP_KEYS)
         as_of = time_of(reader, node)
         if as_of and before and parse_time(as_of) < parse_time(before):
-            hint = "Ticks follow each other: what comes late has an early time of its own, the tick has not."
-            message = f"the step's as_of {as_of} is before {before}, that of the tick before it"
+            hint = "Use the same time or a later one. For late rows, give the rows an early time."
+            message = f"the as_of {as_of} is earlier than {before}, the as_of of the previous step"
             reader.problem("SR121", reader.value_place(node, "as_of"), message, hint)
         before = as_of or before
         made = Step(place, as_of, changes(reader, node, known), expected(reader, node, table, aside, known, step=True))
         if not as_of and not made.changes and node.get("expect") is None:
-            hint = "Give it an `as_of`, `changes` or what to `expect`."
-            reader.problem("SR121", place, "this step says nothing", hint)
+            hint = "Add `as_of`, `changes` or `expect`."
+            reader.problem("SR121", place, "this step is empty", hint)
         found.append(made)
     return tuple(found)
 
@@ -51,7 +51,7 @@ def time_of(reader: Reader, item: Any) -> str:
             parse_time(text)
     except ValueError:
         hint = 'Write a UTC time: as_of: "2026-01-01 12:00:00"'
-        reader.problem("SR112", reader.value_place(item, "as_of"), f"`as_of: {text}` is not a time", hint)
+        reader.problem("SR112", reader.value_place(item, "as_of"), f"`as_of: {text}` is not a valid time", hint)
         return ""
     return text
 
@@ -61,9 +61,9 @@ def known_input(reader: Reader, node: Any, known: Collection[str], before: Colle
     text = reader.text(node, "input")
     name, at = input_name(text), reader.value_place(node, "input")
     if name in before:
-        reader.problem("SR112", at, f"the input {name} is given twice", "Put the rows together.")
+        reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
     elif name == "this":
-        reader.problem("SR121", at, "a test can't give `this`", THIS)
+        reader.problem("SR121", at, "a unit test can't use `this` as an input", THIS)
     elif text and name not in known:
         hint = f"Inputs: {listed(known)}.{did_you_mean(name, known)}"
         reader.problem("SR112", at, f"unknown input {text}", hint)
@@ -82,8 +82,8 @@ def changes(reader: Reader, node: Any, known: Known) -> tuple[Change, ...]:
         updated = listed_rows(reader, one, "updated", table)
         lines = raw_lines(reader, one, "lines") if one.get("lines") is not None else None
         if all(one.get(key) is None for key in CHANGE_KEYS[2:]):
-            hint = "Say what came, left or was updated, or which lines came."
-            reader.problem("SR121", place, "this change says nothing", hint)
+            hint = "Add `came`, `left`, `updated` or `lines`."
+            reader.problem("SR121", place, "this change is empty", hint)
         _of_source(reader, one, name, noun)
         _found_by_grain(reader, one, name, noun, updated)
         found.append(Change(name, place, came or (), left or (), updated or (), lines))
@@ -95,14 +95,16 @@ def _of_source(reader: Reader, one: Any, name: str, noun: Input) -> None:
     if noun.kind == "source":
         for key in ("left", "updated"):
             if one.get(key) is not None:
-                hint = "A line that was sent stays sent: let another one come that corrects it."
-                reader.problem("SR121", reader.place(one, key), f"nothing leaves {name}: sources only grow", hint)
+                hint = "Add a later line that corrects the earlier one."
+                reader.problem(
+                    "SR121", reader.place(one, key), f"rows can't leave {name}: sources are append-only", hint
+                )
     elif one.get("lines") is not None:
-        hint = "Give the landing model's source the lines, or this input rows."
-        reader.problem("SR121", reader.place(one, "lines"), f"raw lines of {name}, which is no source", hint)
+        hint = "Use rows here, or give the lines to the source of the landing model."
+        reader.problem("SR121", reader.place(one, "lines"), f"`lines` for {name}, which is not a source", hint)
     if noun.kind == "source" and one.get("lines") is not None and one.get("came") is not None:
-        hint = "Write all that came as lines, or all as rows."
-        reader.problem("SR121", reader.place(one, "lines"), "rows and raw lines of one source", hint)
+        hint = "Use either rows or raw lines for all of the source's input."
+        reader.problem("SR121", reader.place(one, "lines"), "both rows and raw lines for one source", hint)
 
 
 def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
@@ -110,15 +112,15 @@ def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: t
         return
     at = reader.place(one, "updated")
     if not noun.grain:
-        hint = "Say which row left and which one came instead."
-        reader.problem("SR121", at, f"no row of {name} can be told from another: it has no grain", hint)
+        hint = "Use `left` for the old row and `came` for the new one."
+        reader.problem("SR121", at, f"`updated` requires a grain, but {name} has none", hint)
     for number, row in enumerate(updated):
         lacks = [column for column in noun.grain if column not in row]
         if lacks:
             node = one["updated"]
             place = reader.place(node, number) if isinstance(node, list) and number < len(node) else at
-            message = f"the updated row doesn't say its {', '.join(lacks)}"
-            reader.problem("SR121", place, message, f"A row of {name} is found by {', '.join(noun.grain)}.")
+            message = f"the updated row lacks {', '.join(f'`{one}`' for one in lacks)}"
+            reader.problem("SR121", place, message, f"Add the grain of {name}: {', '.join(noun.grain)}.")
 
 
 def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known, *, step: bool) -> Expected:
@@ -136,15 +138,15 @@ def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known
     quarantined = dict_rows(reader, node, "quarantined", aside) if node.get("quarantined") is not None else None
     if found == Content() and came is None and quarantined is None:
         at = reader.value_place(item, "expect")
-        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, and [] where nothing comes out.")
+        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, or `rows: []` for an empty result.")
     return Expected(found.rows, found.sql, came, left, quarantined, kinds)
 
 
 def _types(reader: Reader, node: Any, table: Table) -> Mapping[str, str]:
     """Read the types that a test says of a CTE or a macro."""
     if node.get("columns") is not None and table.types:
-        hint = "Leave `columns` out: it is for the tests of a CTE or a macro."
-        reader.problem("SR121", reader.place(node, "columns"), f"the contract of {table.name} says its types", hint)
+        hint = "Remove `columns`. Only tests of a CTE or a macro need it."
+        reader.problem("SR121", reader.place(node, "columns"), f"`columns` repeats the contract of {table.name}", hint)
         return {}
     return types_of(reader, node, "columns")
 
@@ -157,14 +159,14 @@ def types_of(reader: Reader, node: Any, key: str) -> Mapping[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        hint = f"{key}: {{id: int, paid_at: timestamp}}"
+        hint = f"Write a mapping: {key}: {{id: int, paid_at: timestamp}}"
         reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a mapping of columns to types", hint)
         return {}
     found = {}
     for name in value:
         kind = " ".join(reader.text(value, name).lower().split())
         if declared_type(kind) is None:
-            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, array<...>."
+            hint = "Use a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, array<...>."
             at = reader.value_place(value, name)
             reader.problem("SR309", at, f"unknown type `{kind}` of column `{name}`", hint)
         else:
@@ -179,7 +181,9 @@ def _change(reader: Reader, node: Any, table: Table) -> tuple[tuple[Row, ...] | 
         return None, None
     place = reader.value_place(node, "changes")
     if not isinstance(change, Mapping):
-        reader.problem("SR103", place, "`changes` must be a mapping", "changes: {came: [...], left: [...]}")
+        reader.problem(
+            "SR103", place, "`changes` must be a mapping", "Write a mapping: changes: {came: [...], left: [...]}"
+        )
         return None, None
     change = reader.mapping(change, place, "`changes`", ("format", "came", "left"))
     return listed_rows(reader, change, "came", table) or (), listed_rows(reader, change, "left", table) or ()

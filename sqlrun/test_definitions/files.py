@@ -143,7 +143,7 @@ def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> 
         other = first.setdefault(test.name, test.place)
         if other is not test.place and test.name:
             lines = texts[test.place.file].split("\n")
-            message = f"the unit test {test.name} stands at {other} too"
+            message = f"duplicate unit test `{test.name}`, also at {other}"
             folder.problems.append(
                 Problem("SR111", test.place, message, "Rename one of them.", lines[test.place.line - 1])
             )

@@ -16,6 +16,7 @@ from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Model, Rendered
+from sqlrun.runtime.text_table import counted
 from sqlrun.test_definitions.misfits import misfit
 from sqlrun.transpile.trees import place_of
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sqlrun.test_definitions.names import Known
     from sqlrun.test_definitions.passages import Passage, Table
 
-LITERALS = "Rows of a unit test are made of literals: select 1 as id union all select 2."
+LITERALS = "Use literals only: select 1 as id union all select 2."
 # What a model may ask for, and rows that are written down may not: they have no tick.
 CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate)
 
@@ -61,26 +62,31 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
         return Problem(code, place, message, hint, excerpt)
 
     for clock in tree.find_all(*CLOCKS):
-        yield at("SR119", clock, "rows that are written down have no tick's time", "Write the time itself.")
+        yield at("SR119", clock, "rows of a unit test can't use the time of the tick", "Write the time as a literal.")
     for node, why, instead in unlike(tree, known.functions):
         yield at("SR310", node, why, f"{instead} {LITERALS}".strip())
     names = tree.named_selects
     for index, (name, item) in enumerate(zip(names, tree.selects, strict=True)):
         if not isinstance(item, exp.Alias | exp.Column) or isinstance(item.unalias(), exp.Star):
-            yield at("SR119", item, "a column of these rows has no name", "Name each: select 1 as id.")
+            yield at("SR119", item, "a column of these rows has no name", "Name each column: select 1 as id.")
         elif table.types and name not in table.types:
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name, table.types)}"
-            yield at("SR112", item, f"{table.name} has no column `{name}`", hint)
+            yield at("SR112", item, f"unknown column `{name}` of {table.name}", hint)
         elif name in names[:index]:
-            yield at("SR119", item, f"the column `{name}` stands twice", "Keep one of them.")
+            yield at("SR119", item, f"duplicate column `{name}`", "Remove one of them.")
     for part in _parts(tree):
         for name, item in zip(names, part.selects, strict=False):
             yield from (
-                at("SR119", node, f"{message} (column `{name}`)", f"`{name}` of {table.name} is {kind}.")
+                at(
+                    "SR119",
+                    node,
+                    f"{message} (column `{name}`)",
+                    f"Write a value of the type of `{name}` in {table.name}: {kind}.",
+                )
                 for node, message, kind in _misfits(item.unalias(), table.types.get(name, ""))
             )
         if len(part.selects) != len(names):
-            message = f"this SELECT has {len(part.selects)} columns, the first has {len(names)}"
+            message = f"this SELECT has {counted(len(part.selects), 'column')}, but the first has {len(names)}"
             yield at("SR119", part, message, "Give each SELECT of a UNION the same columns.")
 
 

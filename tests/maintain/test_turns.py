@@ -31,7 +31,7 @@ from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
-WHY = "hash() runs on Spark alone"
+WHY = "hash() runs on Spark only"
 
 
 class Stand(DuckDBEngine):

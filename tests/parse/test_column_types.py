@@ -120,7 +120,7 @@ TOML = '[tool.sqlrun]\nname = "small"\n[tool.sqlrun.models'
             contract("sums", "id", "price decimal(10,2)", extra="    config: {contract: {enforced: true}}"),
             7,
         ),
-        ("models/marts/sums.sql", "{{ Write config(contract={'enforced': true}) }}" + FILES["models/marts/sums.sql"], 7),
+        ("models/marts/sums.sql", "{{ config(contract={'enforced': true}) }}" + FILES["models/marts/sums.sql"], 7),
         ("pyproject.toml", f"{TOML}]\ncontract = {{ enforced = true }}\n", 7),
         ("pyproject.toml", f"{TOML}.marts.contract]\nenforced = true\n", 7),
     ],
@@ -133,7 +133,7 @@ def test_a_contract_is_enforced_in_four_ways(file: str, text: str, line: int, tm
     (problem,) = caught.value.problems
 
     assert str(problem).startswith(f"SR311 models/marts/sums.yml:{line}:9  column `price` is `decimal(10,2)` in the")
-    assert "gives `decimal(12,2)`" in problem.message
+    assert "but `decimal(12,2)`" in problem.message
     assert "Write cast(numbers.price * 2 as decimal(10,2)) as price at models/marts/sums.sql:1:" in problem.hint
 
 
@@ -152,7 +152,7 @@ def test_a_model_may_say_that_its_contract_is_not_enforced(tmp_path: Path) -> No
         ("models/marts/sums.yml", "    config: {contract: true}", "SR103"),
         ("models/marts/sums.yml", "    config: {contract: {enforced: 1}}", "SR103"),
         ("models/marts/sums.yml", "    config: {contract: {enforce: true}}", "SR102"),
-        ("models/marts/sums.sql", "{{ Write config(contract=true) }}", "SR205"),
+        ("models/marts/sums.sql", "{{ config(contract=true) }}", "SR205"),
         ("pyproject.toml", "contract = true", "SR103"),
         ("pyproject.toml", "contract = { enforced = 1 }", "SR103"),
     ],
@@ -177,7 +177,7 @@ def test_another_form_is_told(file: str, text: str, code: str, tmp_path: Path) -
 )
 def test_what_is_unknown_is_no_mistake(item: str, kind: str, tmp_path: Path) -> None:
     """A bare NULL, an empty array, a function without a rule, a type without one."""
-    sql = f"{{{{ Write config(contract={{'enforced': true}}) }}}} select id, {item} as x from {{{{ ref('numbers') }}}}"
+    sql = f"{{{{ config(contract={{'enforced': true}}) }}}} select id, {item} as x from {{{{ ref('numbers') }}}}"
     if item.startswith("percentile"):
         sql += " group by id"
     yml = contract("sums", "id", f"x {kind}", extra="    grain: [id]")

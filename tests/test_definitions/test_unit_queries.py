@@ -163,7 +163,7 @@ def test_a_cte_is_looked_at_alone(tmp_path: Path) -> None:
 def test_an_unknown_cte_names_those_that_there_are(tmp_path: Path) -> None:
     told = refusal(tmp_path, "  - {name: a, model: sums, cte: tagget, expect: {rows: []}}\n")
 
-    assert "sums has no CTE `tagget`" in told
+    assert "unknown CTE `tagget` of sums" in told
     assert "CTEs: large, tagged. Did you mean `tagged`?" in told
 
 
@@ -172,7 +172,7 @@ def test_rows_expected_of_a_cte_have_its_columns(tmp_path: Path) -> None:
     unknown = test.replace("n_tags: many", "n_tag: 1")
 
     assert "`many` is not an int (column `n_tags`)" in refusal(tmp_path / "a", test)
-    assert "unknown column `n_tag` of `tagged``" in refusal(tmp_path / "b", unknown)
+    assert "unknown column `n_tag` of the CTE `tagged`" in refusal(tmp_path / "b", unknown)
 
 
 MACRO = """  - name: a
@@ -223,14 +223,14 @@ def test_a_macros_test_that_is_wrong_has_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("macro: twice", "macro: twise", "there is no macro `twise` to test"),
+        ("macro: twice", "macro: twise", "unknown macro `twise`"),
         ("{{ twice('x') }}", "2 * x", "the query never calls twice()"),
-        ("from given", "from {{ ref('orders') }}", "the test of twice reads orders, which is not given"),
-        ("from given", "from elsewhere", "`elsewhere` is neither a CTE nor declared"),
+        ("from given", "from {{ ref('orders') }}", "the test of twice reads `orders`, which is not an input"),
+        ("from given", "from elsewhere", "unknown table `elsewhere`"),
         ("x: int,", "x: integger,", "unknown type `integger` of column `x`"),
         ("{x: 2}", "{x: two}", "`two` is not an int"),
-        ("{x: 2}", "{y: 2}", "unknown column `y` of `the input given`"),
-        ("input: given", "input: ref('orders')", "can't be called ref('orders')"),
+        ("{x: 2}", "{y: 2}", "unknown column `y` of the input given"),
+        ("input: given", "input: ref('orders')", "invalid name ref('orders')"),
         ("macro: twice", "model: sums\n    macro: twice", "unknown key `model`"),
     ],
 )
@@ -242,16 +242,16 @@ def test_a_macros_test_is_checked(tmp_path: Path, old: str, new: str, told: str)
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("select 1 as id from orders", "SR303 models/sums.yml:11:76  `orders` is neither a CTE nor declared"),
+        ("select 1 as id from orders", "SR303 models/sums.yml:11:76  unknown table `orders`"),
         ("select rnd() as id", "unknown function rnd()"),
         ("select rand() as id", "SR501"),
-        ("select current_timestamp() as id", "no tick's time"),
+        ("select current_timestamp() as id", "can't use the time of the tick"),
         ("select 12.5 as id", "`12.5` is not an int (column `id`)"),
         ("select cast('x' as int) as id", "`x` is not an int (column `id`)"),
-        ("select 1 as idd", "unknown column `idd` of `ref('orders')`"),
+        ("select 1 as idd", "unknown column `idd` of ref('orders')"),
         ("select 1", "a column of these rows has no name"),
-        ("select 1 as id union all select 2, 3", "the branches of UNION have 1 and 2 columns"),
-        ("select 1 as id, 2 as id", "the column `id` stands twice"),
+        ("select 1 as id union all select 2, 3", "the branches of UNION have different numbers of columns: 1 and 2"),
+        ("select 1 as id, 2 as id", "duplicate column `id`"),
         ("delete from x", "SR302"),
         ("select", "SR30"),
         ("{{ ref('orders') }}", "SR30"),
@@ -282,16 +282,16 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
     [
         (
             "{name: a, model: orders, given: [{input: ref('sums'), rows: []}], expect: {rows: []}}",
-            "orders doesn't read ref('sums'), not even through other models\n"
+            "orders doesn't read ref('sums'), neither directly nor through other models\n"
             "  A test of it can give: source('shop', 'orders').",
         ),
         (
             "{name: a, model: sums, expect: {quarantined: []}}",
-            "sums lands nothing, so it sets no line aside",
+            "sums doesn't land a source, so it quarantines no lines",
         ),
         (
             "{name: a, model: sums, then: [{changes: [{input: ref('sums'), came: [{id: 1}]}]}]}",
-            "sums doesn't read ref('sums'), not even through other models\n"
+            "sums doesn't read ref('sums'), neither directly nor through other models\n"
             "  A test of it can give: ref('orders'), source('shop', 'orders').",
         ),
         ("{name: a, model: sums, overrides: {vars: {moost: 1}}, expect: {rows: []}}", "Did you mean `most`?"),
@@ -310,9 +310,12 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
         ),
         (
             "{name: a, model: sums, given: [{input: ref('orders'), fixture: x}], expect: {rows: []}}",
-            "a fixture of the format dict",
+            "fixtures don't support the format `dict`",
         ),
-        ("{name: a, model: sums, expect: {format: csv, rows: [{id: 1}]}}", "`rows` of the format csv must be a text"),
+        (
+            "{name: a, model: sums, expect: {format: csv, rows: [{id: 1}]}}",
+            "`rows` must be a string with `format: csv`",
+        ),
         ("{name: a, model: sums, expect: {rows: id}}", "`rows` must be a list"),
         ("{name: a, model: sums, expect: {columns: {id: int}, rows: []}}", "the contract of ref('sums') says"),
         ("{name: a, model: sums, expect: {format: csv, rows: ''}}", "the CSV is empty"),

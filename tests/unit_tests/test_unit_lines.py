@@ -102,8 +102,8 @@ def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a text"),
-        ("input: source('shop', 'orders')", "input: ref('sums')", "raw lines of ref('sums'), which is no source"),
+        ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a string"),
+        ("input: source('shop', 'orders')", "input: ref('sums')", "`lines` for ref('sums'), which is not a source"),
         ("format: lines", "format: line", "`format` can't be `line`"),
         ("expect: {", "expect: {quarantined: [{reason: x}], ", "unknown column `reason` of `orders__quarantine`"),
     ],
