@@ -37,7 +37,7 @@ def over_whole(
     """Evaluate a relationship over a whole published table, which has `rows` rows."""
     state, other = published.tables[contract.name], published.tables.get(target(one))
     if other is None:
-        return not_evaluated(contract, one, f"tick {published.tick} has no table {target(one)}")
+        return not_evaluated(contract, one, f"tick {published.tick} has no table `{target(one)}`")
     held = relation(warehouse, contract.name, state, "held")
     wanted = relation(warehouse, target(one), other, "target")
     return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, wanted))], rows)
@@ -51,7 +51,7 @@ def _in_tick(
     before = published.tables.get(to) if published else None
     now = context.states.get(to, before)
     if now is None:
-        return not_evaluated(contract, one, f"{to} has no table yet; a build without --select makes it")
+        return not_evaluated(contract, one, f"`{to}` has no table yet. Run `sqlrun build` without --select")
     wanted = relation(context.warehouse, to, now, "target")
     queries: list[tuple[str, tuple[Relation, ...]]] = []
     rows = 0
@@ -99,7 +99,7 @@ def _result(
                 few = f"select {shown} from ({text}) as q order by {shown} limit {SAMPLES - len(samples)}"
                 samples += [masked(contract, row, "", wanted) for row in arrow_rows.plain(reader.query(few, relations))]
     except EngineError as error:
-        return not_evaluated(contract, one, f"it can't be evaluated: {error}")
+        return not_evaluated(contract, one, f"the check failed: {error}")
     return counted(contract, one, max(rows, found), found, tuple(samples), time.perf_counter() - started)
 
 

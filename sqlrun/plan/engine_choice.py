@@ -26,7 +26,7 @@ def too_large(size: int, memory: int | None) -> str:
     needed = size * UNPACKED
     if not memory or memory < 0 or needed <= memory * MOST_SPILLED:
         return ""
-    return f"about {_gib(needed)} to work on, DuckDB may use {_gib(memory)}"
+    return f"it needs about {_gib(needed)}, but DuckDB may use {_gib(memory)}"
 
 
 def _gib(size: float) -> str:

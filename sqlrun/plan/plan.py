@@ -219,7 +219,7 @@ def require_inputs(workspace: Workspace, chosen: set[str], published: Published 
         for table in sorted({t for s in model.stages for t in s.inputs} - own - built - chosen):
             if workspace.seed(table) is None:
                 raise UsageError(
-                    f"{model.name} reads {table}, which has never been built. "
+                    f"{model.name} reads {table}, which was never built. "
                     f"Build it too: sqlrun build --select +{model.name}"
                 )
 
@@ -231,6 +231,6 @@ def _require_unedited(models: Iterable[Compiled], chosen: set[str], tables: Mapp
             owner = model_of(name)
             if owner not in {model.name, *chosen} and tables[name].state is None:
                 raise UsageError(
-                    f"{model.name} reads {owner}, which was edited since it was built, or reads what was. "
+                    f"{model.name} reads {owner}, which was edited after its last build, or depends on such a model. "
                     f"Build it too: sqlrun build --select +{model.name}"
                 )

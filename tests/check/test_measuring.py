@@ -223,7 +223,7 @@ def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
 
     assert result.published
     (said,) = warned(result).values()
-    assert said.startswith(f"not compared with the past: the measures at {torn} can't be read")
+    assert said.startswith(f"not compared with earlier ticks: the measures at {torn} can't be read")
     assert not any(m.unusual for m in result.measures)
 
 
@@ -382,7 +382,7 @@ def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
 def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "pyproject.toml").write_text(broken.SETTINGS + '[tool.sqlrun.models]\nchecks = "pandas"\n')
-    assert problems(root) == ["SR110 pyproject.toml:4:1 `checks` can't be `pandas`"]
+    assert problems(root) == ["SR110 pyproject.toml:4:1 invalid `checks`: `pandas`"]
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
     [
         ("{}", "SR104 models/stg.yml:6:5 `freshness` has neither `warn_after` nor `error_after`"),
         ("soon", "SR103 models/stg.yml:6:16 `freshness` must be a mapping"),
-        ("{error_after: 0 hours}", "SR110 models/stg.yml:6:30 `error_after` can't be `0 hours`"),
+        ("{error_after: 0 hours}", "SR110 models/stg.yml:6:30 invalid `error_after`: `0 hours`"),
         ("{error_after: {count: 2}}", "SR104 models/stg.yml:6:30 `error_after` lacks `period`"),
         (
             "{warn_after: 2 hours, error_after: 90 minutes}",

@@ -294,7 +294,7 @@ def test_a_suggested_suite_tells_nothing_of_what_is_tagged_pii(root: Path) -> No
     text = run(root, "--suggest", "stg_sales").output
 
     assert "column: shop}" in text and "Ada" not in text
-    assert "column: id}" not in text, "the contract says that it is never null, and unique"
+    assert "column: id}" not in text, "it is never null, and unique"
 
 
 def test_a_suggestion_for_what_is_no_table_is_refused(root: Path) -> None:

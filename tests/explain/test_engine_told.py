@@ -87,4 +87,4 @@ def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
 
     assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark only"}
     assert after["stg_lines"] == after["stg_sales"] == after["mart_hour"] == "duckdb"
-    assert tight["stg_sales"] == "spark, as about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+    assert tight["stg_sales"] == "spark, as it needs about 0.0 GiB, but DuckDB may use 0.0 GiB"

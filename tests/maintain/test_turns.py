@@ -135,7 +135,7 @@ def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
     assert result.published and differences(site, START) == {}
     assert {"stg_sales", "fct_slots", "mart_best"} <= by(result, "spark")
     assert stages(result)["stg_sales"].note == (
-        "stg_sales is maintained by Spark in this tick: about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+        "stg_sales is maintained by Spark in this tick: it needs about 0.0 GiB, but DuckDB may use 0.0 GiB"
     )
 
 

@@ -228,7 +228,7 @@ def _reasons(source: Source, dialect: Dialect) -> str:
     reasons = [
         f"when _long then '{line_grammar.TOO_LONG}'",
         # Readers of JSON disagree about which of the two counts, and which of them must be of a shape.
-        "when _twice then 'a key is there twice'",
+        "when _twice then 'duplicate key'",
         f"when _json is null then '{NO_OBJECT}'",
     ]
     for column in source.columns:
