@@ -50,7 +50,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
         from sqlrun.unit_tests.command import before_build
 
         if not before_build(root, prepared, names, console, cache):
-            console.print("The unit tests failed; nothing was built.", "error")
+            console.print("The unit tests failed. Nothing was built.", "error")
             return 1
     session = Session(root, prepared, target, names, console, clock, options["receipts"])
     return session.run(options, times)
@@ -89,7 +89,7 @@ def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: 
     known = {m.name: m for m in prepared.workspace.models}
     if model not in known:
         select_nodes(prepared.graph, (model,))  # says what is near
-        raise UsageError(f"{model} is not a model; explain takes one model")
+        raise UsageError(f"{model} is not a model. `explain` takes one model")
     pipeline.require_engine(prepared, target)
     spark_only_models = pipeline.spark_only_models_of(prepared, target, cache)
     engines = explain_engine.of_model(known[model], target, spark_only_models)

@@ -30,4 +30,4 @@ def page(code: str) -> list[str]:
                 f"  what to do  {cells[2]}",
             ]
     known = re.findall(r"^\| \[(SR\d{3})\]", text, re.MULTILINE)
-    raise UsageError(f"there is no code `{code}`; they are listed in docs/errors.md.{did_you_mean(wanted, known)}")
+    raise UsageError(f"unknown code `{code}`. docs/errors.md lists all codes.{did_you_mean(wanted, known)}")

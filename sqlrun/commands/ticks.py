@@ -171,7 +171,7 @@ def verify_tables(
     from sqlrun.publish.reader import tick_of
 
     if options["checksums"] and options["sample"]:
-        raise UsageError("--checksums adds up whole tables; it takes no --sample")
+        raise UsageError("--checksums always reads whole tables and can't be combined with --sample")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     published = tick_of(ledger, options["tick"])

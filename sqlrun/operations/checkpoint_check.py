@@ -43,7 +43,7 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, proj
     if not name:
         if batches.began(checkpoint) and head <= 0:
             file = f"{place}/{batches.IDENTITY}"
-            found.findings.append(Finding(subject.name, file, "is of zero length", True))
+            found.findings.append(Finding(subject.name, file, "is empty", True))
             found.moves.append(file)
         return
     known = batches.read(checkpoint)
@@ -54,7 +54,7 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, proj
     if head > 0:
         table = delta_table.open_table(f"{warehouse}/{subject.path}", head)
         held = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
-    what = "is torn" if bad in known else "is missing"
+    what = "is corrupt" if bad in known else "is missing"
     aside = bad > held
     found.findings.append(
         Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, aside, "" if aside else subject.advice)
@@ -85,7 +85,7 @@ class _Stream:
         if known is not None and not query.startswith(known):
             return  # another table's: landing refuses it
         if known is not None and known != query:
-            self._left(f"{self.subject.path}/{IDENTITY}", "is cut off")
+            self._left(f"{self.subject.path}/{IDENTITY}", "is truncated")
         published = self._held(query, self.subject.kept)
         if published is None:
             return  # rows that this checkpoint knows nothing of: landing refuses them
@@ -118,7 +118,7 @@ class _Stream:
     def _fault(self, query: str, published: int) -> tuple[str, str] | None:
         """Find a file newer than what was published that is not whole, or says otherwise than the table."""
         if self.found.first is not None:
-            return "offsets", "tells of batches that the table has lost"
+            return "offsets", "lists batches that the table has lost"
         offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
         for folder, numbers, least in ((OFFSETS, offsets, 2), (COMMITS, commits, 1)):
             for number in (n for n in numbers if n > published):
@@ -133,10 +133,10 @@ class _Stream:
             return None
         newest = offsets[-1] if offsets else -1
         if held > newest:
-            return "offsets", f"ends with batch {newest}, the table holds batch {held}"
+            return "offsets", f"ends with batch {newest}, but the table has batch {held}"
         if commits and commits[-1] > held:
-            return "commits", f"tells of batch {commits[-1]}, the table holds {held}"
-        return None if newest <= held + 1 else ("offsets", f"goes on to batch {newest}, the table holds {held}")
+            return "commits", f"lists batch {commits[-1]}, but the table has {held}"
+        return None if newest <= held + 1 else ("offsets", f"continues to batch {newest}, but the table has {held}")
 
     def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
         """Find a list of files, newer than what was published, that is torn, or that a planned batch lacks."""
@@ -153,10 +153,10 @@ class _Stream:
         checksum = f"{self.checkpoint}/{folder}/.{name}.crc"
         is_summed = self.storage.is_there(checksum)
         if not fault and is_summed and not hadoop_checksums.fits(data, self.storage.read(checksum)):
-            return "is not what its checksum says"
+            return "doesn't match its checksum"
         # A list of files that lost its last lines is a list of files: where there are checksums, each has one.
         if not fault and not is_summed and any(n.endswith(".crc") for n in self.names[folder]):
-            return "has lost its checksum"
+            return "lacks its checksum"
         return fault
 
     def _reached(self, batch: int) -> int:
@@ -203,11 +203,11 @@ class _Stream:
         first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
         for number in range(first, reached + 1):
             if number not in logs:
-                return f"its log of files lacks {number}"
+                return f"its log of files lacks entry {number}"
         landed = self._paths(name for number, name in logs.items() if number <= reached)
         for path in self._paths(name for number, name in logs.items() if number > reached):
             if path not in landed and not is_still_there(path):
-                return f"{path}, which would have to be landed again, is gone"
+                return f"{path} is missing, and sqlrun would have to land it again"
         return ""
 
     def _paths(self, logs: Iterable[str]) -> dict[str, None]:
@@ -219,11 +219,11 @@ class _Stream:
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
-                self._left(f"{place}/{folder}/{name}", "is left over")
+                self._left(f"{place}/{folder}/{name}", "is a leftover")
         metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
         read, is_summed = self.storage.read, self.storage.is_there(checksum)
         if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):
-            self._left(f"{place}/.{METADATA}.crc", "is not whole")
+            self._left(f"{place}/.{METADATA}.crc", "is incomplete")
 
     def _left(self, path: str, what: str) -> None:
         """Set aside a file that nothing is lost with."""

@@ -145,12 +145,13 @@ def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> No
             command = f"sqlrun build --env {ledger.env}" if ledger.env else "sqlrun build"
             if found := foreign_writers.between(path, state.version, head or 0, ledger.project):
                 raise UsageError(
-                    f"{name} was changed by another hand than sqlrun's after tick {newest.tick}: "
-                    f"{foreign_commits.summary(found)}. Run `{command}` first; it takes that back, or says what to do."
+                    f"another writer changed {name} after tick {newest.tick}: "
+                    f"{foreign_commits.summary(found)}. Run `{command}` first. It rolls the change back, "
+                    "or reports what to do."
                 )
             raise UsageError(
-                f"{name} is at version {head}, tick {newest.tick} shows {state.version}: a build has died or failed "
-                f"since. Run `{command}` first; it takes back what was written."
+                f"{name} is at version {head}, but tick {newest.tick} reads version {state.version}: a build failed "
+                f"since then. Run `{command}` first. It rolls back the unpublished writes."
             )
 
 

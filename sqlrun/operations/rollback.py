@@ -64,12 +64,12 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
     if before is None:
         earlier = [entry.tick for entry in ledger.entries() if entry.published_at and entry.tick < last.tick]
         if not earlier:
-            raise UsageError(f"there is no tick before {last.tick} to compare it with")
+            raise UsageError(f"there is no tick before tick {last.tick} to compare with")
         before = earlier[0]
     first = tick_of(ledger, before)
     old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
-        raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")
+        raise UsageError(f"the columns of {model} differ between tick {first.tick} and tick {last.tick}")
     names = ", ".join(f'"{column.name}"' for column in new.columns)
     sql = f"""
         select '-' as change, * from (select {names} from before except all select {names} from after)
@@ -91,12 +91,12 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         newest = tick_of(ledger)
         old = tick_of(ledger, to)
         if old.tick == newest.tick:
-            raise UsageError(f"tick {to} is the one that readers see")
+            raise UsageError(f"readers already see tick {to}")
         for name, state in old.tables.items():
             path = f"{ledger.warehouse}/{state.path}"
             gone = _gone(path, state.version)
             if gone:
-                raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
+                raise UsageError(f"sqlrun can't roll back to tick {to}: {name} at version {state.version} {gone}")
         number = ledger.read().last_tick + 1
         lock.require(ledger.warehouse, holder)
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
@@ -107,8 +107,8 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
     except EngineError as error:
         console.problem(error)
     console.print(
-        f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
-        "The next build goes on from there, with every line that has landed since."
+        f"Readers see tick {to} again, now as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
+        "The next build continues from there, with all lines that landed since."
     )
 
 
@@ -120,4 +120,4 @@ def _gone(path: str, version: int) -> str:
         return "can't be read"
     storage = storage_of(path)
     missing = [file["path"] for file in files if not storage.is_there(f"{path}/{unquote(file['path'])}")]
-    return f"has lost {text_table.counted(len(missing), 'file')}" if missing else ""
+    return f"lacks {text_table.counted(len(missing), 'file')}" if missing else ""

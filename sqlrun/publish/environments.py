@@ -66,6 +66,6 @@ def unknown(ledger: Ledger) -> UsageError:
     """Return which environments there are."""
     there = ", ".join([PRODUCTION, *names(ledger.warehouse)])
     return UsageError(
-        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {there}. "
-        f"`sqlrun build --env {ledger.env}` makes it."
+        f"unknown environment `{ledger.env}` in {ledger.warehouse}. Environments: {there}. "
+        f"To create it, run `sqlrun build --env {ledger.env}`."
     )

@@ -20,7 +20,7 @@ from types import FrameType
 from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 
 INTERRUPTED = 130
-STOPPED = "sqlrun: stopped before the end"
+STOPPED = "sqlrun: stopped before it finished"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # From the moment on that all has to stop: seconds until the process ends, whatever it does.
 PATIENCE = 0.7
@@ -139,8 +139,11 @@ class _Watch:
                     each.interrupt()
         for each in due:
             if now >= each.end + each.seconds + OVERDUE:
-                text = f"A statement ran longer than {each.seconds:g} s and can't be interrupted (SR746). "
-                leave(1, text + "Nothing of this tick is published; the next build takes it back.")
+                text = (
+                    f"A statement ran longer than {each.seconds:g} s and ignored the interrupt, so "
+                    "sqlrun ended the process (SR746). "
+                )
+                leave(1, text + "This tick isn't published. The next build rolls it back.")
 
 
 _watch = _Watch()
@@ -194,7 +197,10 @@ def limit_statements(statement_timeout: float) -> None:
 
 def out_of_time(one: Limited) -> str:
     """Return the message that a statement ran into its time limit."""
-    return f"SR745 the statement ran longer than {one.seconds:g} s, the profile's `statement_timeout`, and was stopped"
+    return (
+        f"SR745 the statement ran longer than the profile's `statement_timeout` of {one.seconds:g} s, "
+        "and sqlrun stopped it"
+    )
 
 
 def is_stopping() -> bool:

@@ -200,7 +200,7 @@ def message(measure: Measure, band: Band) -> str:
         case "rows":
             said = f"{value:,.0f} rows, {math.floor(low):,} to {math.ceil(high):,} expected"
         case "quarantined":
-            said = f"{value:,.0f} lines set aside, at most {math.ceil(high):,} expected"
+            said = f"{value:,.0f} lines quarantined, at most {math.ceil(high):,} expected"
         case "null_share":
             said = f"{_percent(value)} NULL, {_percent(low)} to {_percent(min(high, 1.0))} expected"
         case _:

@@ -61,8 +61,8 @@ def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
         named = [test.name if BETWEEN not in wanted else key_of(test) for test in tests]
         found = {place for place, name in enumerate(named) if fnmatchcase(name, wanted)}
         if not found:
-            near = did_you_mean(wanted, named) or " `sqlrun test` names them all."
-            raise UsageError(f"no unit test is called `{wanted}`.{near}")
+            near = did_you_mean(wanted, named) or " `sqlrun test` lists all unit tests."
+            raise UsageError(f"unknown unit test `{wanted}`.{near}")
         return found
     # A tag may be a test's own alone, which the graph of models doesn't know.
     tag = text.removeprefix("tag:") if text.startswith("tag:") else None

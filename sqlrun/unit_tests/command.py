@@ -62,7 +62,7 @@ def _covered(
     console.lines(covered.lines(found))
     least, share = options["min_coverage"], covered.share(found)
     if least is not None and share < least:
-        console.print(f"Coverage is {share:.1f} %, and must be {least:g} % at least.", "error")
+        console.print(f"Coverage is {share:.1f} %, but must be at least {least:g} %.", "error")
         return False
     return True
 
@@ -85,12 +85,12 @@ def _failed(root: Path, prepared: Prepared, tests: tuple[UnitTest, ...], console
     """Keep the tests that failed before; all where nothing is known of before."""
     before = last_run.read(root)
     if before is None:
-        console.print(f"No run before is known: {last_run.FILE} is not there, or torn. Running all.", "warning")
+        console.print(f"No earlier run is known: {last_run.FILE} is missing or corrupt. Running all.", "warning")
         return tests
     chosen, _ = choosing.failed(tests, before)
     _, gone = choosing.failed(tests_of(prepared), before)
     if gone:
         console.print(f"No longer there, and left out: {', '.join(gone)}", "warning")
     if not chosen:
-        console.print("No unit test failed when it last ran; nothing to run.", "good")
+        console.print("No unit test failed in its last run, so there is nothing to run.", "good")
     return chosen

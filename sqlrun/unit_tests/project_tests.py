@@ -110,4 +110,4 @@ def note(
     try:
         last_run.write(root, map(choosing.key_of, tests_of(prepared)), said)
     except OSError as error:
-        console.print(f"{last_run.FILE} can't be written, so --failed won't know of this run: {error}", "error")
+        console.print(f"{last_run.FILE} can't be written, so --failed ignores this run: {error}", "error")

@@ -31,7 +31,7 @@ def watch(root: Path, options: Mapping[str, Any]) -> int:
     """Run the tests that were selected, then, until Ctrl-C, those that each save touches."""
     if any(options[name] not in (None, False) for name in ALONE):
         told = "it runs what is edited, for people"
-        raise UsageError(f"--watch goes without --failed, --junit, --json and --coverage: {told}.")
+        raise UsageError(f"--watch can't be combined with --failed, --junit, --json or --coverage: {told}.")
     watched = _Watched(root.resolve(), options)
     # A shell has what it starts behind its back ignore SIGINT; `kill -INT` ends it all the same.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -75,7 +75,7 @@ class _Watched:
         except OSError as error:
             self.console.problem(SqlrunError(f"{error.filename}: {error.strerror}"))
         except RecursionError:
-            self.console.problem(UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)"))
+            self.console.problem(UsageError("a query is nested too deeply. Split it into CTEs or models (SR301)"))
 
     def _run(self, saved: Saved | None) -> None:
         prepared = self._prepared()

@@ -58,11 +58,11 @@ def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path, monkeypat
     monkeypatch.setattr(table_check, "_ends_of", lambda path: opened.append(path) or real(path))
 
     assert [table_check.parquet_fault(str(file), 14) for _ in range(3)] == ["", "", ""] and len(opened) == 1
-    assert table_check.parquet_fault(str(file), 15) == "has 14 bytes, its log says 15" and len(opened) == 1
+    assert table_check.parquet_fault(str(file), 15) == "has 14 bytes instead of 15" and len(opened) == 1
 
     # As many bytes, later.
     file.write_bytes(b"PAR1 rows \0\0\0\0")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
-    assert table_check.parquet_fault(str(file), 14) == "is not whole: it does not begin and end as Parquet"
+    assert table_check.parquet_fault(str(file), 14) == "is incomplete: it doesn't begin and end like a Parquet file"
     file.unlink()
     assert table_check.parquet_fault(str(file), 14) == "is missing"

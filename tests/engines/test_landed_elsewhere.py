@@ -37,7 +37,7 @@ def test_spark_leaves_alone_what_duckdb_landed_and_refuses_more(tmp_path: Path) 
     assert idle.published and {node.status for node in idle.nodes} == {"no-op"}
     assert not refused.published
     message = next(node.message for node in refused.nodes if node.message)
-    assert "stg_lines was landed by the engine duckdb, and 1 of its source's files wait (1.jsonl)" in message
+    assert "the engine duckdb landed stg_lines, and 1 of its source's files are pending (1.jsonl)" in message
     assert first.tick(START + FIVE).published
     assert len(first.rows("stg_lines")) == 2
 

@@ -330,7 +330,7 @@ def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         whole(table, write_, change)
 
     monkeypatch.setattr(delta_commit, "commit", late)
-    with pytest.raises(EngineError, match="another writer was here"):
+    with pytest.raises(EngineError, match="another writer changed it"):
         write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
 
     assert [row["n"] for row in held(spec.path)] == [7]

@@ -303,7 +303,7 @@ def test_drift_of_a_tick_that_failed_is_written(site: Site) -> None:
     said = command(site, "--write")
     assert "renamed to remark?" in said and "note: marked as missing" in said
     text = (site.root / "models" / "_sources.yml").read_text()
-    assert "          # No line has it that landed last; renamed to remark?\n          - name: note\n" in text
+    assert "          # Missing in the lines that landed last; renamed to remark?\n          - name: note\n" in text
     assert "{name: remark, data_type: string, description: To be described.}" in text
     again = Site(site.root, site.engine)
     assert tick(again, 2).published

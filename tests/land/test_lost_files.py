@@ -172,7 +172,7 @@ def test_a_half_written_file_is_left_for_the_next_tick(site: Site) -> None:
     file = site.orders / "2.jsonl"
     file.write_text('{"id": "d"}\n{"id": "e')
     result = build(site)
-    assert result.published and "1 file is being written and left for the next tick: 2.jsonl" in told(result)
+    assert result.published and "1 file is still being written. The next tick lands: 2.jsonl" in told(result)
     assert ids(site) == "abc"
     file.write_text('{"id": "d"}\n{"id": "e"}\n')
     assert told(build(site, 2)) == "" and ids(site) == "abcde"

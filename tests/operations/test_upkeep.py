@@ -147,7 +147,7 @@ def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
     age(site)
     assert maintained(site, 1).files > 0
 
-    with pytest.raises(UsageError, match=f"tick 2 is not kept any more; the oldest that is, is {TICKS}"):
+    with pytest.raises(UsageError, match=f"tick 2 is no longer retained. The oldest retained tick is {TICKS}"):
         rollback.roll_back(site.ledger, 2, NOW, Console(quiet=True))
 
 
@@ -380,7 +380,7 @@ def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
         return real(path, *rest)
 
     monkeypatch.setattr(delta_table, "compact", overtaken)
-    with pytest.raises(EngineError, match="another writer was here"):
+    with pytest.raises(EngineError, match="another writer changed it"):
         maintained(site, 1)
 
     now = tick_of(other.ledger).tables[name]

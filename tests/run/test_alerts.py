@@ -163,7 +163,7 @@ def test_a_server_that_errs_is_asked_again(tmp_path):
     [
         ((500,), "it answered 500 (try 3 of 3)", 3),
         ((404,), "it answered 404", 1),
-        (("/elsewhere",), "it answered 301, a redirect, which is not followed", 1),
+        (("/elsewhere",), "it answered 301, a redirect, which sqlrun doesn't follow", 1),
     ],
 )
 def test_what_is_not_delivered_is_told_and_sent_after_the_next_tick(tmp_path, answers, why, tries):
@@ -229,7 +229,10 @@ def test_a_command_gets_it_as_its_input(tmp_path):
     [
         ((sys.executable, "-c", f"import sys; sys.exit('{SECRET}')"), "it ended with 1 (try 3 of 3)"),
         (("no-such-program", SECRET), "it can't be started: No such file or directory (try 3 of 3)"),
-        ((sys.executable, "-c", "import time; time.sleep(60)", SECRET), "it did not end within 1 s and was killed"),
+        (
+            (sys.executable, "-c", "import time; time.sleep(60)", SECRET),
+            "it didn't end within 1 s, and sqlrun killed it",
+        ),
     ],
     ids=["fails", "missing", "hangs"],
 )

@@ -61,7 +61,7 @@ def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
-    """One file is right, another has lost its checksum and not been written yet."""
+    """One file is right, another lacks its checksum and not been written yet."""
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)
     kept = right.stat().st_ino

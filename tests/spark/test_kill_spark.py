@@ -67,7 +67,7 @@ def test_builds_are_killed_at_each_boundary_one_after_the_other(world: World) ->
     world.check()
     first, rows = world.published(), world.site.everything()
 
-    # The next build once was refused for ever: "tick 2 was used before on names".
+    # The next build once was refused for ever: "tick 2 was already written to names".
     for point in ("after Spark's seed", "after Spark's merge", "after the tables are synced"):
         dies(world, STRUCK, point)
         assert world.published() == first

@@ -85,7 +85,7 @@ def test_failed_runs_what_failed_until_it_passes(tmp_path: Path) -> None:
 
     nothing = tested.run(root, "--failed")
     assert nothing.exit_code == 0
-    assert tested.said(nothing) == ["No unit test failed when it last ran; nothing to run."]
+    assert tested.said(nothing) == ["No unit test failed in its last run, so there is nothing to run."]
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path
     result = tested.run(root, "--failed")
 
     assert (
-        tested.said(result)[0] == "No run before is known: target/unit_tests.json is not there, or torn. Running all."
+        tested.said(result)[0] == "No earlier run is known: target/unit_tests.json is missing or corrupt. Running all."
     )
     assert tested.said(result)[-1] == "Done. PASS=3 FAIL=0 ERROR=0 TOTAL=3"
 

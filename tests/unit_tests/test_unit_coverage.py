@@ -147,7 +147,7 @@ def test_too_little_coverage_fails(least: str, code: int, tmp_path: Path) -> Non
     result = tested.run(tested.project(tmp_path), "--min-coverage", least)
 
     assert result.exit_code == code
-    assert ("Coverage is 77.8 %, and must be 80 % at least." in result.output) == (code == 1)
+    assert ("Coverage is 77.8 %, but must be at least 80 %." in result.output) == (code == 1)
 
 
 @pytest.mark.slow

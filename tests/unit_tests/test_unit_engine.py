@@ -107,7 +107,7 @@ def test_a_test_without_the_time_that_its_model_asks_for_says_where_it_stands(tm
 
     assert result.exit_code == 1
     told = " ".join(result.output.split())
-    assert "SR121 models/asks.yml:7:5 the model asks for the tick's time: give the test an `as_of`" in told
+    assert "SR121 models/asks.yml:7:5 the model reads the time of the tick. Add `as_of` to the test" in told
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ def _catch_up(path: str, table: DeltaTable, version: int, noted: Future[_Noted])
     try:
         delta_table.follow(path, table)
         if table.version() != version:
-            raise EngineError(f"{path} is at version {table.version()}, not {version}: another writer was here")
+            raise EngineError(f"another writer changed {path}: it is at version {table.version()}, not {version}")
         noted.set_result(_note_down(table))
     except BaseException as error:  # a panic of delta-rs, too: who needs the table opens it anew
         noted.set_exception(error)

@@ -61,7 +61,7 @@ def record(root: Path, options: Mapping[str, Any]) -> list[str]:
     past = _Past(prepared, ledger, tick_of(ledger), model.name)
     if past.query.rendered.sources:
         raise UsageError(
-            f"{model.name} lands a source, whose lines aren't kept: begin with `sqlrun new test {model.name}`"
+            f"{model.name} lands a source, whose lines aren't stored. Begin with `sqlrun new test {model.name}`"
         )
     rows = past.published_rows(options["where"] or "", options["limit"])
     with Answers(prepared.project, past.queries, model.name, past.as_of) as answers:
@@ -203,9 +203,7 @@ class _Search:
             self._read(keyed=False)
             self._exact = self._gives()
             if self._exact:
-                said.append(
-                    "The inputs could not be narrowed by the model's keys: all of their rows were looked through."
-                )
+                said.append("The model's keys couldn't narrow the inputs, so sqlrun searched all of their rows.")
         if self._exact:
             # A few rows with the same keys tell more together: earlier versions, what was cancelled.
             for name in sorted(self._kept, key=lambda one: -len(self._kept[one])):
@@ -214,14 +212,16 @@ class _Search:
         for name, numbers in self._kept.items():
             if len(numbers) > MOST_GIVEN:
                 said.append(
-                    f"{name}: {len(numbers):,} rows are needed, a test holds the latest {MOST_GIVEN}. Narrow --where."
+                    f"{name}: the test needs {len(numbers):,} rows, but only has the latest {MOST_GIVEN}. "
+                    "Narrow --where."
                 )
                 self._keep(name, sorted(numbers)[:MOST_GIVEN])
                 self._exact = False
         if not self._exact:
             said.append(
-                "The expected rows are what the query gives over these rows; they are not all as published: more rows "
-                "would be needed, or the model was edited since the tick."
+                "The expected rows are the query's result over these rows, and differ from the published "
+                "ones. The test needs "
+                "more rows, or the model was edited since the tick."
             )
         return said
 
@@ -284,7 +284,9 @@ class _Search:
             told.append(f"Masked: {', '.join(private_inputs)}.")
             same = Counter(_key(masks.row(row, hidden)) for row in before) == Counter(map(_key, expect))
             if not same:
-                told.append("The query computes with what was masked: its rows differ from the published ones in more.")
+                told.append(
+                    "The query computes with masked values, so its rows differ from the published ones in more columns."
+                )
         secret = {*hidden, *(column.partition(".")[2] for column in private_inputs)}
         says_none = where and not any(name in where for name in secret)
         description = f"Recorded from tick {past.published.tick}{', where ' + where if says_none else ''}."
@@ -296,7 +298,7 @@ class _Search:
         try:
             self._answers.put(name, pa.Table.from_pylist(rows, schema=schema))
         except (ValueError, ArithmeticError):
-            raise UsageError(f"{name} has more private values than their type has room for: narrow --where") from None
+            raise UsageError(f"{name} has more private values than its type can mask. Narrow --where") from None
 
 
 def _key(row: Row) -> Key:

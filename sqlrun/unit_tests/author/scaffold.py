@@ -38,7 +38,7 @@ def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
     try:
         for file, content in zip(files, texts, strict=True):
             if not atomic_files.write_new(file, content):
-                raise UsageError(f"{file.relative_to(root)} was written in between; nothing is overwritten")
+                raise UsageError(f"{file.relative_to(root)} was written in the meantime. Nothing was overwritten")
             written.append(file)
         told = new_test(root, spot.name, None) if nouns_read else []
     except BaseException:
@@ -52,11 +52,13 @@ def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
 def _require_inside(root: Path, files: list[Path]) -> None:
     for file in files:
         if file.exists() or file.is_symlink():
-            raise UsageError(f"{file.relative_to(root)} is there already; nothing is overwritten")
+            raise UsageError(f"{file.relative_to(root)} already exists. Nothing was overwritten")
     folder = files[0].parent
     while folder != root:
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise UsageError(f"{folder.relative_to(root)} is no folder of the project; models lie in real folders")
+            raise UsageError(
+                f"{folder.relative_to(root)} isn't a folder of the project. Models must be in real folders"
+            )
         folder = folder.parent
 
 
@@ -95,7 +97,7 @@ def model_of(prepared: Prepared, name: str) -> Model:
     found = next((model for model in prepared.project.models if model.name == name), None)
     if found is None:
         select_nodes(prepared.graph, (name,))  # says what is near
-        raise UsageError(f"{name} is not a model; unit tests are a model's")
+        raise UsageError(f"{name} is not a model. Only models have unit tests")
     return found
 
 
@@ -108,9 +110,11 @@ def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
     if called is None:
         return free_name(otherwise, taken)
     if called in taken:
-        raise UsageError(f"{taken[called].contract_file} has a unit test `{called}` already: choose another name")
+        raise UsageError(f"{taken[called].contract_file} already has a unit test `{called}`. Choose another name")
     if not called.isidentifier() or not called.isascii():
-        raise UsageError(f"`{called}` can't name a unit test. Write letters, digits and _ only, a letter first.")
+        raise UsageError(
+            f"invalid name `{called}` for a unit test. Use letters, digits and `_` only, and begin with a letter."
+        )
     return called
 
 
@@ -125,14 +129,14 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
         text = appended(model.contract_file, before, test)
         made = _read(prepared, model, test)
     except ValueError as error:
-        raise UsageError(f"{error}; nothing was written") from None
+        raise UsageError(f"{error}. Nothing was written") from None
     _require_same(model.contract_file, before, text)
     query = next(query for query in prepared.queries if query.name == model.name)
     queries = {query.name: query for query in prepared.queries}
     for result in run(prepared.project, queries, [(made, query)]):
         if result.status != "pass":
             why = result.message or f"missing {result.missing[:2]}, unexpected {result.unexpected[:2]}"
-            raise UsageError(f"the new test of {model.name} doesn't hold on DuckDB: {why}; nothing was written")
+            raise UsageError(f"the new test of {model.name} fails on DuckDB: {why}. Nothing was written")
     atomic_files.put(file, text)
     return model.contract_file
 
@@ -154,4 +158,4 @@ def _require_same(file: str, before: str, after: str) -> None:
     problems: list[Problem] = []
     old, new = (Reader(file, text.removeprefix("\ufeff"), problems).root for text in (before, after))
     if problems or {**new, KEY: None} != {**old, KEY: None} or new[KEY][:-1] != (old.get(KEY) or []):
-        raise UsageError(f"{file} is written so that a test can't be put into it; nothing was written")
+        raise UsageError(f"sqlrun can't insert a test into {file}. Nothing was written")

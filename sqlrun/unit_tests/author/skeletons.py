@@ -12,7 +12,7 @@ from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import Column, Model, Project, Seed, Source
 from sqlrun.unit_tests.author.yaml_writer import scalar
 
-TO_WRITE = "To be described."
+TO_WRITE = "TODO: describe this column."
 PREFIXES = ("stg_", "fct_", "dim_")
 # What a CTE can't be called without quotes.
 RESERVED = {
@@ -48,10 +48,10 @@ def place_of(text: str) -> Spot:
     *folders, name = bare.split("/")
     for folder in folders:
         if not re.fullmatch(r"\w[\w.-]*", folder):
-            raise UsageError(f"`{text}` names no folder under models/: write it as marts/{name or 'name'}")
+            raise UsageError(f"`{text}` lacks a folder of models/. Write it as marts/{name or 'name'}")
     wrong = bad_name(name)
     if wrong:
-        raise UsageError(f"`{name}` can't name a model. {wrong}")
+        raise UsageError(f"invalid name `{name}` for a model. {wrong}")
     return Spot("/".join(folders), name)
 
 
@@ -61,7 +61,7 @@ def require_free(project: Project, name: str) -> None:
     taken += [(s.table, str(s.place)) for s in project.sources]
     for other, where in taken:
         if other.lower() == name.lower():
-            raise UsageError(f"`{name}` is also the name of {where}. Choose another.")
+            raise UsageError(f"duplicate name `{name}`, also in {where}. Choose another name.")
 
 
 def all_of(project: Project) -> tuple[Noun, ...]:
@@ -74,7 +74,9 @@ def noun(project: Project, text: str) -> Noun:
     known = {f"{n.group}.{n.name}" if isinstance(n, Source) else n.name: n for n in all_of(project)}
     asked = text.removeprefix("source:")
     if asked not in known:
-        raise UsageError(f"there is no `{text}` to read. There are: {listed(known)}.{did_you_mean(asked, known)}")
+        raise UsageError(
+            f"unknown input `{text}`. Models, seeds and sources: {listed(known)}.{did_you_mean(asked, known)}"
+        )
     return known[asked]
 
 

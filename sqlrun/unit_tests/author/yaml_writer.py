@@ -75,7 +75,7 @@ def value(given: object) -> str:
             return "{" + ", ".join(f"{scalar(str(k))}: {value(v)}" for k, v in given.items()) + "}"
         case list() | tuple():
             if any(isinstance(item, tuple) for item in given):
-                raise ValueError("a map can't be written as a row of a unit test")
+                raise ValueError("rows of a unit test can't contain a map")
             return "[" + ", ".join(value(item) for item in given) + "]"
         case None:
             return "null"
@@ -130,7 +130,7 @@ def appended(file: str, text: str, test: Written) -> str:
     lines = text.removesuffix("\n").split("\n")
     root = Reader(file, text.removeprefix("\ufeff"), list[Problem]()).root
     if not isinstance(root, Mapped):
-        raise ValueError(f"{file} holds no mapping")
+        raise ValueError(f"{file} isn't a mapping")
     if KEY not in root:
         at, indent = _end(lines, len(lines)), "  "
         block = ["", f"{KEY}:"]
@@ -143,7 +143,7 @@ def appended(file: str, text: str, test: Written) -> str:
         items = root[KEY]
         indent = next(dashes, "") if items else "  "
         if items is not None and not re.fullmatch(rf"{KEY}:\s*(#.*)?", lines[first - 1]):
-            raise ValueError(f"{file}:{first}: `{KEY}:` stands on one line with its tests")
+            raise ValueError(f"{file}:{first}: `{KEY}:` and its tests are on one line")
         block = [""] if items else []
     block += [f"{indent}{line}".rstrip() for line in test.lines()]
     return "\n".join([*lines[:at], *(line + ending for line in block), *lines[at:]]) + "\n"

@@ -35,7 +35,9 @@ class Answers(AbstractContextManager["Answers"]):
         query = queries[name]
         other = spark_only.problems([query], project.functions)
         if other:
-            raise UsageError(f"{other[0].code} {other[0].place}  {other[0].message}; the rows are made on DuckDB")
+            raise UsageError(
+                f"{other[0].code} {other[0].place}  {other[0].message}. sqlrun computes these rows on DuckDB"
+            )
         self.columns = query.rendered.model.columns
         self.inputs = inputs(project, query)
         text = whole_query(queries, name, (), Moment(parse_time(as_of or NO_TIME), None), "duckdb")
@@ -52,7 +54,7 @@ class Answers(AbstractContextManager["Answers"]):
     def _column(self, name: str) -> Column:
         column = next((c for c in self.columns if c.name == name), None)
         if column is None:
-            raise UsageError(f"the contract has no column `{name}`, which the query gives")
+            raise UsageError(f"the contract lacks the column `{name}` of the query")
         return column
 
     def __exit__(

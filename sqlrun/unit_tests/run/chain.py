@@ -97,7 +97,9 @@ def chain(
     between = found.between(model)
     unread = sorted(cut.given - found.read)
     if unread:
-        raise NotGiven(f"{found.label(unread[0])} is given, and {model} doesn't read it: {_reads(found, model)}")
+        raise NotGiven(
+            f"{found.label(unread[0])} is an input of the test, but {model} doesn't read it: {_reads(found, model)}"
+        )
     inputs = tuple(found.input(name, known) for name in sorted(found.read))
     models = tuple(_compiled(project, queries, known, between, inputs, plays=plays))
     landing = {
@@ -124,7 +126,7 @@ def _lands(project: Project, queries: Mapping[str, Query], known: Mapping[str, C
 
 def _reads(found: _Walk, model: str) -> str:
     hidden = sorted(found.label(name) for name in found.read)
-    return f"it reads {', '.join(hidden) or 'nothing'}, and what is above an input that is given has no effect"
+    return f"it reads {', '.join(hidden) or 'nothing'}. Inputs upstream of another input have no effect"
 
 
 class _Walk:

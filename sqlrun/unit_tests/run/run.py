@@ -31,7 +31,7 @@ from sqlrun.unit_tests.run.statements import Statements
 from sqlrun.unit_tests.run.steps import Misuse, Play
 from sqlrun.unit_tests.run.tables import Difference
 
-ENDLESS = "A recursive query may never end: give it a condition that does; or give the test fewer rows."
+ENDLESS = "Add a condition that ends a recursive query, or give the test fewer rows."
 ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
 
@@ -114,7 +114,7 @@ class _Runner:
         if other and not on_spark:
             raise ProjectError(other)
         if not test.as_of and statements.asks_the_time():
-            raise ValueError("the model asks for the tick's time: give the test an `as_of`")
+            raise ValueError("the model reads the time of the tick. Add `as_of` to the test")
         rules = {m.name: plan.rules_of(self._project, m) for ms in made.landing.values() for m in ms}
         beside = statements.on("duckdb") if on_spark and not other else None
         return Play(Memory(self.connection, self._computer), made, statements, test, rules, beside).difference()

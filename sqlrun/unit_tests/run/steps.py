@@ -125,14 +125,14 @@ class Play:
         """Record what comes and leaves in this step."""
         one = self._chain.input(inner(change.input))
         if one.grows and (change.left or change.updated):
-            raise Misuse(f"{change.place}  rows of {one.label} only come: it grows, and none leaves or changes")
+            raise Misuse(f"{change.place}  {one.label} is append-only, so its rows can't leave or change")
         for row in change.left:
             self._leave(one, row, tuple(row), change.place)
         for row in change.updated:
             lacks = [name for name in one.grain if name not in row]
             if not one.grain or lacks:
-                why = f"an updated row has to name its {lacks[0]}" if lacks else "it has no grain to find a row by"
-                raise Misuse(f"{change.place}  no row of {one.label} can be updated so: {why}")
+                why = f"the updated row lacks `{lacks[0]}`" if lacks else "the input has no grain"
+                raise Misuse(f"{change.place}  sqlrun can't find the row of {one.label} to update: {why}")
             self._leave(one, row, one.grain, change.place)
             self._update(one, row)
         self._come(one, change.came)
@@ -146,7 +146,7 @@ class Play:
         rows = self._memory.connection.execute(f"select distinct {listed} from {new} where {where} limit 2").fetchall()
         if len(rows) != 1:
             values = ", ".join(f"{name}: {shown(row[name])}" for name in by)
-            found, hint = ("more than one row", "; name more columns") if rows else ("no row", "")
+            found, hint = ("more than one row", ". Add more columns") if rows else ("no row", "")
             raise Misuse(f"{place}  {found} of {one.label} has {values}{hint}")
         self._memory.connection.execute(f"insert into {changes} select {listed}, -1 from {new} where {where} limit 1")
 
@@ -239,7 +239,7 @@ class Play:
         """Compare the lines that this tick set aside."""
         model = next((m for ms in self._chain.landing.values() for m in ms if m.name == self._test.model), None)
         if model is None:
-            raise Misuse(f"{self._at}  `quarantined`: no raw lines of a source are given to {self._test.model}")
+            raise Misuse(f"{self._at}  `quarantined` requires `lines` of the source of {self._test.model}")
         kinds = [*TOLD, *(StoredColumn(c.name, c.type) for c in self._model.columns)]
         columns = named(rows, tuple(column.name for column in kinds))
         came = any(one.lines is not None for one in self._came())
@@ -278,13 +278,13 @@ class Play:
     def _why(self, model: Compiled) -> str:
         """Return what may have made a kept table another than its query's answer."""
         at = f"{self._said()}: " if self._number else ""
-        text = f"{at}the kept table of {model.name} is not what its query gives of the same inputs"
+        text = f"{at}the maintained table of {model.name} differs from its query over the same inputs"
         for one in self._chain.inputs:
             table = self._table(one.name, tuple(c.name for c in one.columns))
             found = broken(table, one.columns, one.grain, repeats=one.repeats)
             if found is not None:
-                return f"{text}; of the rows given, {one.label} breaks its contract: {found[0]}"
-        return f"{text}. The contract of an input may not be true, else it is a fault of sqlrun"
+                return f"{text}. The rows of {one.label} break its contract: {found[0]}"
+        return f"{text}. Check the contracts of the inputs. If they are correct, this is a bug of sqlrun"
 
     def _expected(self, expect: Expected) -> Table:
         """Return the rows expected, in the types of the contract."""
@@ -310,7 +310,8 @@ class Play:
 def _later(as_of: datetime, before: datetime, place: Place) -> datetime:
     if as_of < before:
         raise Misuse(
-            f"{place}  as_of goes back, from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}: ticks don't"
+            f"{place}  as_of goes back from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}, but "
+            "ticks only go forward"
         )
     return as_of
 
