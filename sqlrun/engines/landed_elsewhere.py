@@ -53,7 +53,7 @@ def missing(landing: Landing, parts: list[str]) -> EngineError:
     them = "a file" if len(parts) == 1 else f"{len(parts):,} files"
     name = landing.table.name
     return EngineError(
-        f"{name} must land {them} of {landing.source.location} that no longer exist: {some(parts)}. "
+        f"{name} must land {them} of {landing.source.location} that can't be found: {some(parts)}. "
         "Restore the missing files, or continue without them: sqlrun build --accept-lost-files",
         model=name,
     )

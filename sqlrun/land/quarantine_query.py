@@ -21,10 +21,10 @@ from sqlrun.transpile.writer import string
 # What a row of the book says: a line was discarded, or is to be replayed, or the replay was carried out, or its source
 # was landed anew and there the line is good.
 DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
-# What came of a replayed line: it is a row of the model, is set aside still, or is left out by the model's query.
-CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
+# What came of a replayed line: it is a row of the model, is still quarantined, or is left out by the model's query.
+CAME_IN, STILL, LEFT_OUT = "came in", "still quarantined", "left out by the query"
 # Its source was landed anew, and there the line isn't set aside.
-ANEW = "landed anew"
+ANEW = "landed again"
 OUTCOMES = (CAME_IN, ANEW, LEFT_OUT, STILL)
 BOOK = (
     StoredColumn("event", "string", False),  # one command or one landing; its rows have the same
@@ -84,7 +84,7 @@ def held(dialect: Dialect = "duckdb") -> str:
 def states(model: str) -> str:
     """Write the query of what the book says of each id of a model: discarded, or asked to be replayed.
 
-    A line that is set aside still after its replay waits as before.
+    A line that is still quarantined after its replay waits as before.
     """
     name = text(model)
     return (

@@ -15,7 +15,7 @@ from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import Source
 
 MARK = "# Missing in the lines that landed last"
-DESCRIBE = "TODO: describe this column."
+DESCRIBE = "Describe this column."
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,9 +255,8 @@ def _warning(names: Sequence[str]) -> str:
         return ""
     them = "file was" if len(names) == 1 else "files were"
     return (
-        f"{len(names):,} {them} changed after landing, and sqlrun doesn't read them again: {some(names)}. "
-        "Send new lines in a new "
-        "file, or land all files again with --full-refresh"
+        f"{len(names):,} {them} changed after landing, and sqlrun ignores the changes: {some(names)}. "
+        "Send new lines in a new file, or land all files again with --full-refresh"
     )
 
 

@@ -244,7 +244,7 @@ def test_a_stale_source_is_told_then_keeps_the_tick_from_readers_then_heals(play
     assert [result.published for result in results] == [True, True, False, True]
     assert len({check.check_id for check in said}) == 1
     limits = "(warning after 30 min, error after 2 h)"
-    assert said[1].message == f"the newest event is of 2026-03-10 11:57 UTC, 42 min 30 s before the tick {limits}"
+    assert said[1].message == f"the newest event is from 2026-03-10 11:57 UTC, 42 min 30 s before the tick {limits}"
     assert str(said[2].place) == "models/stg.yml:6:5"
     assert [node.status for node in results[2].nodes if node.name == "fct"] == ["skipped"]
 
@@ -266,7 +266,7 @@ def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
     result = site.tick(START)
 
     (said,) = checks(result, "freshness")
-    assert said.status == "fail" and said.message.startswith("there is no event up to the tick's time")
+    assert said.status == "fail" and said.message.startswith("no event up to the time of the tick")
     assert next(m.value for m in result.measures if m.measure == "freshness_seconds") is None
 
 

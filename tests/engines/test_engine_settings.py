@@ -22,7 +22,7 @@ def test_settings_that_duckdb_does_not_take_are_named(
     settings: dict[str, str], kind: type[DuckDBEngine] | type[AutoEngine]
 ) -> None:
     """A stack of Python's once ended the build."""
-    with pytest.raises(EngineError, match=f"DuckDB doesn't take the profile's settings .{next(iter(settings))}.: "):
+    with pytest.raises(EngineError, match=f"DuckDB rejects the profile's settings .{next(iter(settings))}.: "):
         kind(settings).start()
 
 
@@ -40,6 +40,6 @@ def test_too_little_memory_is_told_and_more_gives_the_same(tmp_path: Path) -> No
 
     assert not failed.published
     said = next(node.message for node in failed.nodes if node.message)
-    assert "Out of Memory" in said and "`memory_limit` in the profile's settings leaves too little" in said
+    assert "Out of Memory" in said and "Increase `memory_limit` in the profile's settings" in said
     assert after.published and differences(site, START + FIVE) == {}
     assert len(site.rows("stg_lines")) == len(lines)

@@ -43,7 +43,7 @@ def test_a_whole_commit_is_whole(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in WHOLE if "without" not in name and "no rows at all" not in name])
 def test_a_commit_that_lost_its_last_line_is_not(name: str) -> None:
     """Cut at the end of a line, it is JSON still."""
-    assert "is cut off: it tells of" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
+    assert "is truncated: it announces" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
 
 
 @pytest.mark.parametrize("text", ["", " \n", '{"commitInfo": {', "3\n", json.dumps(TRANSACTION)])

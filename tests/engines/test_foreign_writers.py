@@ -70,7 +70,7 @@ def change(site: Site, table: str, how: str) -> int:
 
 def taken_back(site: Site, table: str, version: int, said: str) -> None:
     assert f"SR741 {table}: " in said and f"version {version} (" in said and "delta-rs" in said, said
-    assert "loss of power" not in said
+    assert "power failure" not in said
 
 
 @pytest.mark.parametrize("how", first_of(CHANGES, "delete", "reshape"))
@@ -81,7 +81,7 @@ def test_a_landing_table_that_another_has_changed_is_refused_until_that_is_taken
     for _ in range(2):
         said = build(site, 2, code=2)
         assert "SR740 stg_lines: stg_lines/" in said and f"version {version} (" in said, said
-        assert "delta-rs" in said and "--repair" in said and "loss of power" not in said
+        assert "delta-rs" in said and "--repair" in said and "power failure" not in said
     assert "SR740" in command(site, "doctor", code=1)
     assert "SR741" in command(site, "doctor", "--repair")
 
@@ -206,7 +206,7 @@ def test_books_that_decide_are_refused_until_that_is_taken_back(site: Site, book
         quarantine_log.append(site.warehouse, "", entries)
     version = change(site, book, how)
     said = build(site, 2, code=2)
-    assert f"SR740 {book}: _sqlrun/{book} was changed by another hand" in said and f"version {version} (" in said
+    assert f"SR740 another writer changed {book} (_sqlrun/{book})" in said and f"version {version} (" in said
     assert f"SR740 {book}" in command(site, "doctor", code=1)
     assert f"SR741 {book}" in command(site, "doctor", "--repair")
     arrive(site, 2)
@@ -222,7 +222,7 @@ def test_books_that_decide_nothing_go_back(site: Site, how: str) -> None:
     for book in there:
         change(site, book, how)
     said = build(site, 1)
-    assert there and all(f"SR741 {book}: _sqlrun/{book} was changed by another hand" in said for book in there), said
+    assert there and all(f"SR741 another writer changed {book} (_sqlrun/{book})" in said for book in there), said
     for book in there:
         rows = map(str, DeltaTable(path_of(site, book)).to_pyarrow_table().to_pylist())
         assert set(before[book]) <= set(rows)
@@ -257,7 +257,7 @@ def test_an_environment_takes_nothing_of_productions_back_and_reads_none_of_it(s
 def test_upkeep_says_why_it_waits(site: Site) -> None:
     change(site, "fct_slots", "delete")
     said = command(site, "maintain", code=2)
-    assert "fct_slots" in said and "another hand" in said and "DELETE" in said, said
+    assert "fct_slots" in said and "another writer" in said and "DELETE" in said, said
     build(site, 2)
     command(site, "maintain")
     true(site, 2, 6)

@@ -99,7 +99,7 @@ def test_a_file_that_is_rewritten_after_landing_is_told(site: Site, same_size: b
     for number in (1, 2):
         result = build(site, number)
         assert result.published
-        assert told(result).startswith("1 file was changed after landing and not read again: 1.jsonl.")
+        assert told(result).startswith("1 file was changed after landing, and sqlrun ignores the changes: 1.jsonl.")
     assert ids(site) == "abc"
     assert told(build(site, 3, refresh=True)) == ""
     assert ids(site) == ("abx" if same_size else "abxyz")

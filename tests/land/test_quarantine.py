@@ -126,7 +126,7 @@ def test_a_discarded_line_stays_so_when_it_lands_anew(made: Site) -> None:
     """Its id is its text and its file: a new table changes nothing of what was decided."""
     run(made, "quarantine", "discard", NAME, "--all", "--because", "none of it matters")
     edited = edit(made, "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
-    assert "lands its source anew" in run(edited, "quarantine", "list")
+    assert "lands its source again" in run(edited, "quarantine", "list")
     assert edited.tick(START + 2 * FIVE).published
 
     assert waiting(edited) == {}
@@ -140,7 +140,7 @@ def test_discards_are_asked_for_rightly(made: Site) -> None:
     assert "is empty" in run(made, "quarantine", "discard", NAME, "--all", "--because", " ", code=2)
     assert "one of the three" in run(made, "quarantine", "discard", NAME, *because, code=2)
     assert "one of the three" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
-    assert "no line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
+    assert "no pending line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
     said = run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN.replace("two", "tow"), *because, code=2)
     assert "There are two shops" in said
     assert sum(waiting(made).values()) == 5 and discards(made) == []

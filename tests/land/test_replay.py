@@ -122,7 +122,7 @@ def test_what_has_come_in_comes_in_once(made: Site) -> None:
     assert tick(fixed).published
     assert "no line of stg_sales waits" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
     run(fixed, "quarantine", "replay", NAME, "--all")
-    assert "2 set aside still" in note(tick(fixed, 3))
+    assert "2 still quarantined" in note(tick(fixed, 3))
     result = tick(fixed, 4)
     assert result.published and note(result) == ""
 
@@ -140,7 +140,7 @@ def test_those_that_still_break_go_back_with_the_reason_of_now(made: Site) -> No
     result = tick(edited, 3)
 
     again = f"{UNKNOWN.replace('There are two shops.', 'Nobody knows this shop.')}"
-    assert "5 set aside still" in note(result) and f"{again} (3)" in note(result)
+    assert "5 still quarantined" in note(result) and f"{again} (3)" in note(result)
     assert waiting(edited) == {again: 3, NEGATIVE: 1, "not a JSON object": 1}
     assert by_shop(edited) == sums(*GOOD)
     fixed = edit(edited, *MILDER)
@@ -179,7 +179,7 @@ def test_an_edited_query_judges_all_lines_anew(made: Site) -> None:
     result = tick(edited)
 
     assert result.published
-    assert "3 landed anew, 2 set aside still" in note(result)
+    assert "3 landed again, 2 still quarantined" in note(result)
     assert by_shop(edited) == sums(*GOOD, *EVES)
     assert waiting(edited) == {NEGATIVE: 1, "not a JSON object": 1}
     is_true(edited)
@@ -336,7 +336,7 @@ def test_lines_that_are_to_be_replayed_are_not_discarded(made: Site) -> None:
     """One command decides about a line, and the one after it is told so."""
     run(made, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     said = run(made, "quarantine", "discard", NAME, "--all", "--because", "so")
-    assert "Discarded 2 lines" in said and "3 lines are to be replayed by the next build" in said
+    assert "Discarded 2 lines" in said and "3 lines are already waiting for replay" in said
 
 
 def test_an_environment_has_its_own_queue(made: Site) -> None:
@@ -368,7 +368,7 @@ def test_what_an_environment_shares_waits_in_production(made: Site) -> None:
     dev = Site(made.root, made.engine, "dev")
     assert tick(dev).published
     for words in (("list",), ("show", NAME), ("replay", NAME, "--all"), ("discard", NAME, "--all", "--because", "so")):
-        assert "Leave out --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
+        assert "without --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
 
 
 def test_a_rollback_takes_replayed_lines_in_anew(made: Site) -> None:

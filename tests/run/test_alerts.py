@@ -170,7 +170,7 @@ def test_what_is_not_delivered_is_told_and_sent_after_the_next_tick(tmp_path, an
     with receiver(*answers) as (address, got):
         (line,) = send(tmp_path, Alerts(address), BAD)
         assert len(got) == tries
-    assert line.startswith("The alert to the webhook at http://127.0.0.1/… was not delivered") and line.endswith(why)
+    assert line.startswith("The alert to the webhook at http://127.0.0.1/… wasn't delivered") and line.endswith(why)
     assert SECRET not in line and "\n" not in line
 
     with receiver(200) as (address, got):
@@ -267,7 +267,7 @@ def test_a_file_that_cant_be_kept_is_told(tmp_path):
     (tmp_path / "_sqlrun").write_text("in the way")
     with receiver(200) as (address, _):
         (line,) = send(tmp_path, Alerts(address), BAD)
-    assert line.startswith("Who was told of this tick can't be kept")
+    assert line.startswith("sqlrun can't store that it sent this alert")
 
 
 def test_many_findings_are_few_and_counted(tmp_path):
@@ -342,7 +342,7 @@ def test_builds_tell_once_whoever_runs_them(tmp_path):
         root = shops(tmp_path, address)
         (root / "data/orders/1.jsonl").write_text(sale("a", 1, -3) + "\n")
         code, said = build(root)
-        assert code == 1 and "was not delivered" in said and SECRET not in said
+        assert code == 1 and "wasn't delivered" in said and SECRET not in said
         assert build(root)[0] == 1
         assert build(root)[0] == 1  # stays broken
         (root / "data/orders/2.jsonl").write_text(sale("a", 2, 3) + "\n")

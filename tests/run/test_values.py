@@ -129,7 +129,7 @@ def test_a_day_that_no_partition_can_have_is_refused_before_anything_is_written(
     items = (("k", "s.k"), ("day", "s.day"))
     statement = Append(sql) if way == "append" else Merge(sql, ("k",), (), items, items)
 
-    with pytest.raises(EngineError, match=r"SR736 by_day is partitioned by `day`") as caught:
+    with pytest.raises(EngineError, match=r"SR736 the partition column `day` of by_day") as caught:
         engine.write(Write(spec, 0, 1, "app", (), statement))
 
     assert day in str(caught.value)

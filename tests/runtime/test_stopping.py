@@ -88,7 +88,7 @@ def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: t
 
     out = ended(process, *signals)
 
-    assert "Stopped. Nothing of this tick is published" in out
+    assert "Stopped. This tick isn't published" in out
     assert Ledger(str(root / "warehouse"), "small").read().published is None
 
 
@@ -116,7 +116,7 @@ def test_a_model_that_runs_out_of_time_is_named_with_the_key(tmp_path: Path) -> 
 
     assert process.returncode == 1
     assert "Error in merge model huge" in out
-    assert "SR745 the statement ran longer than 6 s, the profile's `statement_timeout`" in out
+    assert "SR745 the statement ran longer than the profile's `statement_timeout` of 6 s" in out
     assert "Traceback" not in out
 
 

@@ -423,7 +423,7 @@ def test_others_are_not_served_without_a_key() -> None:
         (["--profile", "nope"], {}, "unknown profile `nope`"),
         ([], {"SQLRUN_SERVE_KEY": "short"}, "fewer than 32 bytes"),
         (["--keys", "/nowhere.json"], {}, "the keys /nowhere.json can't be read"),
-        (["--stale-after", "soon"], {}, "`soon` is no step"),
+        (["--stale-after", "soon"], {}, "`soon` isn't a valid step"),
         (["--profile", "duckdb", "--env", "nope"], {}, "nope"),
         (["token"], {}, "for whom?"),
         (["token", "--operator"], {}, "there is no key to sign with"),

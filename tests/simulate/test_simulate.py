@@ -508,9 +508,9 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["--hours", "1", "--orders", "5"], "give one of them"),
+            (["--hours", "1", "--orders", "5"], "can't be combined"),
             (["--live", "--to", "2026-11-21"], "leave out --to"),
-            (["--step", "7m"], "is no step"),
+            (["--step", "7m"], "isn't a valid step"),
             (["--step", "10m", "--history-step", "15m"], "multiple of --step"),
             (["--from", "yesterday"], "is no time"),
             (["--from", "2026-11-21", "--to", "2026-11-20"], "nothing lies between"),

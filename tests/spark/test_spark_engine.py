@@ -194,7 +194,7 @@ def test_a_restored_table_takes_a_new_tick_and_refuses_a_used_one(engine: SparkE
     engine.restore(spec.path, 1)
     assert engine.head(spec.path) == 3
     assert content(engine, spec) == [("a", 1, 1)]
-    with pytest.raises(EngineError, match="tick 2 was used before"):
+    with pytest.raises(EngineError, match="tick 2 was already written"):
         write(engine, spec, 2, merge(rows_of(("a", 1, 1))))
     assert write(engine, spec, 3, merge(rows_of(("a", 1, 1)))).version == 4
     assert content(engine, spec) == [("a", 1, 2)]

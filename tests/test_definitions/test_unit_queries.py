@@ -297,7 +297,7 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
         ("{name: a, model: sums, overrides: {vars: {moost: 1}}, expect: {rows: []}}", "Did you mean `most`?"),
         ("{name: a, model: sums, overrides: {macros: {rat: 1}}, expect: {rows: []}}", "Did you mean `rate`?"),
         ("{name: a, model: sums, overrides: {macros: {is_incremental: true}}, expect: {rows: []}}", "`then:`"),
-        ("{name: a, model: sums, overrides: {macros: {rate: [1]}}, expect: {rows: []}}", "a text or a number"),
+        ("{name: a, model: sums, overrides: {macros: {rate: [1]}}, expect: {rows: []}}", "a string or a number"),
         ("{name: a, model: sums, overrides: {env_vars: {A: b}}, expect: {rows: []}}", "SR121"),
         ("{name: a, model: sums, versions: {include: [1]}, expect: {rows: []}}", "SR121"),
         ("{name: a, model: sums}", "a unit test lacks `expect`"),
@@ -306,7 +306,7 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
         ("{name: a, model: sums, given: [{input: ref('orders')}], expect: {rows: []}}", "lacks `rows`"),
         (
             "{name: a, model: sums, given: [{input: ref('orders'), format: csv, fixture: ther}], expect: {rows: []}}",
-            "there is no fixture ther.csv\n",
+            "unknown fixture `ther.csv`\n",
         ),
         (
             "{name: a, model: sums, given: [{input: ref('orders'), fixture: x}], expect: {rows: []}}",

@@ -148,7 +148,7 @@ def test_a_text_made_of_what_is_private_is_said_to_differ(root: Path) -> None:
     (test,) = own_tests(root, "shouted")
 
     assert code == 0
-    assert "The query computes with what was masked" in said
+    assert "The query computes with masked values" in said
     assert test.expect.rows == ({"id": 3, "loud": "MASKED_1"},)
 
 
@@ -169,17 +169,17 @@ def test_an_edited_model_is_said_to_differ_from_what_is_published(root: Path) ->
     broken.write(root, {"models/day.sql": DAY.replace("sum(s.amount)", "cast(max(s.amount) as decimal(20, 2))")})
     said, _ = record(root, "day", "--where", "shop = 'a'")
 
-    assert "they are not all as published" in said
+    assert "differ from the published ones" in said
     assert own_tests(root, "day")
 
 
 REFUSED = {
-    ("sales",): "sales lands a source, whose lines aren't kept",
+    ("sales",): "sales lands a source, whose lines aren't stored",
     ("day", "--where", "shop = 'z'"): "day has no row where shop = 'z' at tick 1",
     ("day", "--where", "prize > 1"): "unknown column `prize`",
     ("day", "--where", "1 = 1; drop table day"): "--where",
-    ("day", "--where", "shop in (select 'a')"): "not a subquery",
-    ("day", "--name", "a b"): "`a b` can't name a unit test",
+    ("day", "--where", "shop in (select 'a')"): "a subquery",
+    ("day", "--name", "a b"): "invalid name `a b` for a unit test",
     ("dya",): "matches nothing",
     ("day", "--profile", "nope"): "nope",
 }

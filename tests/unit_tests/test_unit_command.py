@@ -47,7 +47,7 @@ def test_tests_are_chosen_by_model_and_by_name(selectors: list[str], expected: l
     ("selector", "message"),
     [
         ("totals::price_are_added", "Did you mean `totals::prices_are_added`?"),
-        ("test_name:nothing_like_it", "no unit test is called `nothing_like_it`"),
+        ("test_name:nothing_like_it", "unknown unit test `nothing_like_it`"),
         ("totale", "Did you mean `totals`?"),
     ],
 )
@@ -131,7 +131,7 @@ def test_what_cannot_be_remembered_is_said(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "target").write_text("a file where the folder belongs")
 
-    assert "can't be written, so --failed won't know" in tested.run(root).output
+    assert "can't be written, so --failed ignores" in tested.run(root).output
 
 
 @pytest.mark.slow

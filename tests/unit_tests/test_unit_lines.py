@@ -104,8 +104,8 @@ def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
     [
         ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a string"),
         ("input: source('shop', 'orders')", "input: ref('sums')", "`lines` for ref('sums'), which is not a source"),
-        ("format: lines", "format: line", "`format` can't be `line`"),
-        ("expect: {", "expect: {quarantined: [{reason: x}], ", "unknown column `reason` of `orders__quarantine`"),
+        ("format: lines", "format: line", "invalid `format`: `line`"),
+        ("expect: {", "expect: {quarantined: [{reason: x}], ", "unknown column `reason` of orders__quarantine"),
     ],
 )  # fmt: skip
 def test_lines_are_checked_where_they_are_written(tmp_path: Path, old: str, new: str, told: str) -> None:

@@ -173,7 +173,7 @@ def test_given_rows_that_break_their_contract_are_named_where_the_kept_table_dif
     found = result(project, replace(slots(step(as_of="2026-05-05 00:00:00")), given=wrong))
 
     assert (found.status, found.compared) == ("fail", "whole")
-    assert "ref('stg_orders') breaks its contract" in found.message
+    assert "The rows of ref('stg_orders') break its contract" in found.message
 
 
 @pytest.mark.slow

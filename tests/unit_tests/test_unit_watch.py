@@ -121,7 +121,7 @@ def test_watch_is_for_people(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--watch", "--json")
 
     assert result.exit_code == 2
-    assert "--watch goes without" in result.output
+    assert "--watch can't be combined with" in result.output
 
 
 @pytest.mark.slow

@@ -146,8 +146,8 @@ def told_of_day(table: str, column: str) -> str:
     """Return which days can be a partition's.
 
     >>> print(told_of_day("by_day", "day"))
-    by_day is partitioned by `day`, which has to lie in years 1 to 9999. Leave such rows out, or bound it by least() \
-and greatest(); nothing was written. There is
+    the partition column `day` of by_day must be in years 1 to 9999. Filter such rows, or limit the value by least() \
+and greatest(). Nothing was written. The value is
     """
     return (
         f"the partition column `{column}` of {table} must be in years 1 to 9999. Filter such rows, or limit the value "

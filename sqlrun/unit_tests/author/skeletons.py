@@ -12,7 +12,7 @@ from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import Column, Model, Project, Seed, Source
 from sqlrun.unit_tests.author.yaml_writer import scalar
 
-TO_WRITE = "TODO: describe this column."
+TO_WRITE = "Describe this column."
 PREFIXES = ("stg_", "fct_", "dim_")
 # What a CTE can't be called without quotes.
 RESERVED = {
