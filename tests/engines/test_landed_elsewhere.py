@@ -55,5 +55,5 @@ def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Pat
     spec = TableSpec("stg_lines", plan.tables["stg_lines"].spec.path, plan.tables["stg_lines"].spec.columns)
     request = Landing(spec, Folder(str(site.orders)), str(checkpoint), "", "app")
 
-    with pytest.raises(EngineError, match="the engine spark landed .*, and 1 of its source's files are pending"):
+    with pytest.raises(EngineError, match=r"the engine spark landed .*, and 1 of its source's files are pending"):
         nothing_waits(request, "duckdb")

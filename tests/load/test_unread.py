@@ -98,7 +98,9 @@ def test_what_does_not_land_is_told_once(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return " ".join(done.output.split())
 
-    said = "sqlrun can't land these files of data/orders: 1.json.gz, 2.csv, 3.JSON, deep/. A source's files are JSON lines"
+    said = (
+        "sqlrun can't land these files of data/orders: 1.json.gz, 2.csv, 3.JSON, deep/. A source's files are JSON lines"
+    )
     assert said in build()
     assert "does not land" not in build()
     (folder / "5.parquet").write_text("x")
