@@ -194,6 +194,19 @@ def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None 
     return Ledger(profile_of(root, prepared, name).warehouse, prepared.project.name, env)
 
 
+def published_ledger(root: Path, name: str | None, env: str | None = None) -> Ledger:
+    """Return the ledger of a warehouse by the project's settings and profile alone.
+
+    Published data can be read while a model, a test or a seed in the working tree is wrong.
+    """
+    from sqlrun.publish.ledger import Ledger
+
+    settings = load.settings_of(root)
+    found = profile.load(root, name or settings.profile)
+    limit_statements(found.statement_timeout)
+    return Ledger(found.warehouse, settings.name, env)
+
+
 def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the selected models and seeds."""
     return select_nodes(prepared.graph, select, exclude)

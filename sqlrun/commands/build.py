@@ -22,6 +22,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
+from sqlrun.runtime.text_table import counted
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
@@ -75,7 +76,7 @@ def write_compiled(
             dialect = dialect_of(target, model.name, spark_only_models)
             file.write_text(explain.compiled(prepared.workspace, model, target, dialect, now) + "\n")
             lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
-    Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
+    Console().lines([*lines, f"Compiled {counted(len(lines), 'model')} for {target.engine}. Nothing was run."])
     return 0
 
 

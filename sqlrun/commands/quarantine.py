@@ -128,7 +128,7 @@ def show_lines(
         return 0
     names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
     console.lines(log_lines.table(names, [_cells(row) for row in rows]))
-    told = f"first {len(rows)} lines" if more else text_table.counted(len(rows), "line")
+    told = f"first {text_table.counted(len(rows), 'line')}" if more else text_table.counted(len(rows), "line")
     console.lines([f"{told} in quarantine of {model}"])
     if not raw and _private(queue):
         console.lines(

@@ -218,7 +218,9 @@ def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
     worth = [d for d in drifts if d.kind != "missing" or d.renamed or source.on_schema_change == SYNC]
     if not worth:
         return ""
-    advice = "Declare them" if source.on_schema_change == IGNORE else "`sqlrun drift --write` declares them"
+    advice = "Declare the fields" if source.on_schema_change == IGNORE else "`sqlrun drift --write` declares the fields"
+    if all(d.kind == "changed" for d in worth):
+        advice = "Correct the values in the source, or the types"
     kept = (
         f". The fields are in {model}__rescued: sqlrun show {model}__rescued"
         if renamed or any(d.kind == "new" for d in worth)

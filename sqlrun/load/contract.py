@@ -56,12 +56,12 @@ class Contract:
     said: tuple[Said, ...] = ()
 
 
-def contract(reader: Reader, node: Any) -> Contract:
-    """Read one entry of `models:` or `seeds:`."""
+def contract(reader: Reader, node: Any, *, is_seed: bool = False) -> Contract:
+    """Read one entry of `models:` or `seeds:`; a seed has no `config:`."""
     name = reader.text(node, "name")
     grain = reader.texts(node, "grain")
     found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
-    config = config_values(reader, node)
+    config = {} if is_seed else config_values(reader, node)
     for column in found:
         if is_own(column.name):
             reader.problem(

@@ -23,6 +23,7 @@ INSTEAD: Mapping[str, str] = {
     "grants": "Use file permissions, or the tokens of `sqlrun serve`.",
     "store_failures": "Remove it: the report shows failing rows, with SQL that finds them.",
     "cluster_by": "Use `partition_by`.",
+    "config": "Remove it: only models have settings. Set each column's `data_type` for its type.",
     "constraints": "Write each constraint below its column.",
     **dict.fromkeys(("incremental_strategy", "full_refresh", "batch_size", "lookback"), _INCREMENTAL),
     **dict.fromkeys(("pre_hook", "post_hook", "sql_header", "on_run_start", "on_run_end"), _HOOKS),

@@ -91,7 +91,7 @@ def missing_sources(project: Project) -> tuple[Problem, ...]:
     found = []
     for source in project.sources:
         if not (Path(project.root) / source.path).is_dir():
-            hint = "Create the folder, correct `path:`, or write a sample: sqlrun simulate"
+            hint = "Create the folder, or correct `path:`."
             message = f"the folder `{source.path}` of source `{source.group}.{source.name}` doesn't exist"
             lines = (Path(project.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")
             places = ((n, line.find(source.path) + 1) for n, line in enumerate(lines, 1) if n >= source.place.line)
@@ -99,6 +99,14 @@ def missing_sources(project: Project) -> tuple[Problem, ...]:
             place = Place(source.place.file, line, column)
             found.append(Problem("SR120", place, message, hint, lines[line - 1]))
     return tuple(found)
+
+
+def settings_of(root: Path) -> Settings:
+    """Return the settings of pyproject.toml, without reading any other file.
+
+    Raises: ProjectError where there are none (SR100) or they are no TOML (SR101).
+    """
+    return _settings(Folder(root.resolve(), [], Cache(None)))
 
 
 def _settings(folder: Folder) -> Settings:
@@ -278,7 +286,7 @@ def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tupl
     node = reader.mapping(node, place, f"an entry of `{key}`", known, ("name", "description", "columns"))
     if not node:
         return None
-    made = contract(reader, node)
+    made = contract(reader, node, is_seed=key == "seeds")
     if key == "seeds":
         unchecked(reader, made.columns, "a seed")
     if made.name and made.name != stem:

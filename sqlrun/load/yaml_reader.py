@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlrun.errors import Place, Problem
+from sqlrun.load import yaml_words
 from sqlrun.load.dbt_keys import instead
 from sqlrun.load.yaml_fast import Listed, Mapped, Unusual, number, read
 from sqlrun.runtime.text_lines import text_lines
@@ -57,7 +58,8 @@ class Reader:
             mark = error.problem_mark or error.context_mark
             place = self._at(mark) if mark else Place(self.file)
             what = (error.problem or error.context or "can't be read").split("\n")[0].removeprefix("but ")
-            self.problem("SR101", place, f"invalid YAML: {what}", "Fix the YAML here.")
+            words, hint = yaml_words.plain(what)
+            self.problem("SR101", place, f"invalid YAML: {words}", hint)
         except YAMLError as error:
             # Not the first line alone: it may hold the character that can't be shown.
             what = getattr(error, "reason", "") or "can't be read"

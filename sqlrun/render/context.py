@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -73,8 +74,13 @@ class Calls:
     def _ref(self, *names: object, **more: object) -> str:
         name = names[0] if names and isinstance(names[0], str) else ""
         if len(names) != 1 or more or not name:
-            hint = "Write one name in quotes: {{ ref('orders') }}"
-            self.mistakes.append(Mistake("SR202", "ref() takes exactly one name", hint, "ref"))
+            # Jinja's undefined value, the value of a name without quotes.
+            unquoted = str(getattr(names[0], "_undefined_name", "")) if len(names) == 1 else ""
+            near = difflib.get_close_matches(unquoted, self._known.names, 1)
+            shown = unquoted or "orders"
+            message = f"`{unquoted}` in ref() is not in quotes" if unquoted else "ref() takes exactly one name"
+            hint = f"Write the name in quotes: {{{{ ref('{(near or [shown])[0]}') }}}}"
+            self.mistakes.append(Mistake("SR202", message, hint, "ref"))
         elif name not in self._known.names:
             hint = f"Models and seeds: {listed(sorted(self._known.names))}.{did_you_mean(name, self._known.names)}"
             self.mistakes.append(Mistake("SR202", f"unknown model `{name}`", hint, f"ref({name}"))

@@ -236,7 +236,9 @@ class _Engine:
         elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
             name = words[0] if words else ""
             message = f"unknown name `{name}` in the template"
-            hint = f"A template sees: {', '.join(self._names)}.{did_you_mean(name, self._names)}"
+            near = did_you_mean(name, self._names)
+            macro = "" if near else f" If `{name}` is a macro, write it in macros/{name}.sql."
+            hint = f"Known names: {', '.join(self._names)}.{near}{macro}"
         elif isinstance(error, SecurityError):
             hint = "Use vars and macros only. A template can't access Python's internals or change values."
         return self._at("SR201", chain, next((w for w in words if self._holds(chain[0], w)), ""), message, hint)

@@ -288,10 +288,10 @@ class _Steps:
 def _problem_text(error: Exception) -> str:
     if isinstance(error, ProjectError):
         count = len(error.problems)
-        shown = error.problems[:_MOST_PROBLEMS]
-        texts = [str(problem).replace("\t", " ") for problem in shown]
+        told = error.problems[:_MOST_PROBLEMS]
+        texts = [str(problem).replace("\t", " ") for problem in told]
         only = f", of which the first {_MOST_PROBLEMS} are shown" if count > _MOST_PROBLEMS else ""
-        ending = [f"Found {counted(count, 'problem')}{only}.", *error.ending(shown)]
+        ending = [f"Found {counted(count, 'problem')}{only}.", *error.ending(told)]
         return "\n\n".join([*texts, "\n".join(ending)])
     text = f"Error: {error}"
     if isinstance(error, EngineError):
