@@ -43,7 +43,7 @@ def handed_over(root: str, arguments: Sequence[str], program: str) -> int | None
     except FileNotFoundError:
         return None
     except ConnectionRefusedError:
-        _tell("it is gone; `sqlrun up` starts another")
+        _tell("it has ended. To start it again, run `sqlrun up`")
         return None
     except (protocol.WireError, OSError) as error:
         _tell(str(error))
@@ -73,7 +73,7 @@ def _refusal(connection: socket.socket, root: str) -> str:
         return ""
     differs = differing(identity(), answer.get("identity") or {})
     if differs:
-        return f"it was started with other {', '.join(differs)}; `sqlrun up` starts it anew"
+        return f"it was started with other {', '.join(differs)}. To restart it, run `sqlrun up`"
     return str(answer.get("refused") or "it gave no answer")
 
 

@@ -160,7 +160,7 @@ class _Places:
             taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
             before, meaning = self.before.get(model.name), self.workspace.prints[model.name]
             if before is not None and model.name not in self.own and fingerprint_of(before.path) == meaning:
-                self.notes[model.name] = "production no longer keeps it so"
+                self.notes[model.name] = "production no longer maintains it this way"
         for stage in model.stages:
             if stage.name in taken:
                 self._put(model, stage, taken[stage.name].path, taken[stage.name])

@@ -335,7 +335,7 @@ def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them
     assert [(m["tick"], m["published"], m["value"], m["interval_seconds"]) for m in found] == [
         (1, True, 9, None), (2, False, 9, 300), (3, False, 9, 300), (5, True, 18, 900),
     ]  # fmt: skip
-    assert "All is whole." in run("doctor")
+    assert "All are intact." in run("doctor")
 
     place = Path(measures.path_of(str(root / "warehouse")))
     place.rename(root / "elsewhere")

@@ -38,7 +38,7 @@ def test_a_list_counts_by_reason(made: Site) -> None:
     assert rows[UNKNOWN]["check_id"] and rows[NEGATIVE]["check_id"] != rows[UNKNOWN]["check_id"]
     assert rows["not a JSON object"]["check_id"] == ""
     assert {(row["replayed"], row["discarded"]) for row in rows.values()} == {(0, 0)}
-    assert "5 lines wait in quarantine." in run(made, "quarantine", "list")
+    assert "5 pending lines in quarantine." in run(made, "quarantine", "list")
     assert not (Path(made.warehouse) / "_sqlrun" / "quarantine").exists(), "to look writes nothing"
 
 

@@ -335,7 +335,7 @@ def test_a_whole_warehouse_is_whole(site: Site) -> None:
     maintenance.maintain(site.ledger, 1, NOW, lambda _: None)
     shown = doctor(site)
     assert shown.exit_code == 0, shown.output
-    assert "All is whole." in shown.output
+    assert "All are intact." in shown.output
 
 
 def test_what_a_crash_leaves_is_told_and_set_aside_on_request(site: Site) -> None:
@@ -384,7 +384,7 @@ def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) ->
     checksum = pointer.with_name("._last_checkpoint.crc")
     text = pointer.read_text()
     checksum.write_bytes(hadoop_checksums.checksum_of(b'{"version": 0}'))
-    assert "All is whole" in doctor(site).output
+    assert "All are intact" in doctor(site).output
     assert checksum.exists()
 
     site.write("2.jsonl", lines(2))

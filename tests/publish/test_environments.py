@@ -440,7 +440,7 @@ def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_
     prod.prepared = prepared(prod.root)
     prod.tick(START)
 
-    assert planned(dev)["mart_best"].why == "production no longer keeps it so"
+    assert planned(dev)["mart_best"].why == "production no longer maintains it this way"
     dev.tick(START)
     assert environment_paths.owner(paths(dev)["mart_best"]) == "dev"
     assert true(dev)

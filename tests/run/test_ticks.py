@@ -269,7 +269,7 @@ def test_a_lost_checkpoint_is_refused(site: Site) -> None:
     result = site.tick(START + FIVE)
 
     assert not result.published
-    assert "checkpoint is gone" in next(n.message for n in result.nodes if n.status == "error")
+    assert "checkpoint is missing" in next(n.message for n in result.nodes if n.status == "error")
 
 
 def test_full_refresh_builds_beside_and_switches(site: Site) -> None:

@@ -241,7 +241,7 @@ def test_builds_keep_what_their_checks_said_published_or_not(shops: Shops) -> No
 
     shops.run("maintain", "--keep-ticks", "1")
     assert {row["tick"] for row in rows(shops.warehouse)} == {3}
-    assert "All is whole." in shops.run("doctor")
+    assert "All are intact." in shops.run("doctor")
 
 
 @pytest.mark.slow

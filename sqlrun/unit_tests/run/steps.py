@@ -211,7 +211,7 @@ class Play:
         found = difference("parity", self._number, answer, whole)
         if found is None:
             return None
-        says = f"DuckDB says {found.missing[:1] or 'nothing'}, Spark says {found.unexpected[:1] or 'nothing'}"
+        says = f"DuckDB returns {found.missing[:1] or 'nothing'}, Spark returns {found.unexpected[:1] or 'nothing'}"
         at = f"{self._said()}: " if self._number else ""
         return replace(found, message=f"{at}the engines differ on {model.name}: {says}")
 
