@@ -59,7 +59,7 @@ def require_closed(schema: Any) -> None:
     >>> require_closed({"$ref": "file:///a"})
     Traceback (most recent call last):
     ...
-    sqlrun.expectations.json_schemas.SchemaError: `$ref: file:///a` at `#` leads out of the schema; write `#/...`
+    sqlrun.expectations.json_schemas.SchemaError: `$ref: file:///a` at `#` points outside the schema. Use `#/...`
     """
     schemas = _Schemas()
     _walk(schemas, schema, "#", 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
 
 from sqlrun.errors import Problem
 from sqlrun.project import Rendered
@@ -26,7 +25,7 @@ def causes(problems: Iterable[Problem], rendered: Iterable[Rendered]) -> tuple[P
     """
     found = tuple(dict.fromkeys(problems))
     files = {file: item for item in rendered for file in (item.model.file, item.model.contract_file)}
-    wrong = {PurePosixPath(problem.place.file).stem for problem in found if problem.code in CAUSES}
+    wrong = {_stem(problem.place.file) for problem in found if problem.code in CAUSES}
     circular = {name for problem in found if problem.code == "SR401" for name in _cycle(problem.message)}
     known = {item.model.name for item in files.values()}
     left = [
@@ -48,6 +47,10 @@ def _follows(problem: Problem, files: Mapping[str, Rendered], wrong: Iterable[st
     if item.model.name in circular or (item.sources and "_sources" in wrong):
         return True
     return bool({*item.refs} & {*wrong, *circular} - {item.model.name})
+
+
+def _stem(file: str) -> str:
+    return file.rpartition("/")[2].rpartition(".")[0]
 
 
 def _cycle(message: str) -> list[str]:

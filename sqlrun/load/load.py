@@ -376,7 +376,7 @@ def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
         if key not in files:
             moved = [name for name in files if name.rpartition("/")[2] == file.stem]
             near = f" Move it to expectations/{moved[0]}.yml." if moved else did_you_mean(key, files)
-            message = f"these expectations have no model `models/{key}.sql`"
+            message = f"no model matches these expectations: models/{key}.sql doesn't exist"
             folder.problem("SR115", file, message, f"The paths in expectations/ must match those in models/.{near}")
             continue
         text = folder.text(file)

@@ -281,7 +281,11 @@ def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> N
         assert client.wait(10) == 1
         assert "the server ended while it ran this command" in client.stderr.read()
     assert not is_alive(command)
-    assert place.run("exit", "0") == (ALONE, "", "sqlrun: without the server: it has ended. To start it again, run `sqlrun up`\n")
+    assert place.run("exit", "0") == (
+        ALONE,
+        "",
+        "sqlrun: without the server: it has ended. To start it again, run `sqlrun up`\n",
+    )
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-REMEDY = "Install a JDK 17 or newer, for example `apt-get install openjdk-17-jdk-headless`"
+REMEDY = "Install a JDK 17 or newer, for instance `apt-get install openjdk-17-jdk-headless`"
 
 
 @pytest.fixture
