@@ -264,7 +264,7 @@ def bad_name(name: str) -> str:
     """Return what is wrong with the name of a model, seed, source or macro; empty for a good one.
 
     >>> bad_name("orders"), bad_name("orders-2")
-    ('', 'Write letters, digits and _ only, a letter first.')
+    ('', 'Use letters, digits and `_` only, and begin with a letter.')
     """
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
         return "Use letters, digits and `_` only, and begin with a letter."

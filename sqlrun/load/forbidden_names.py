@@ -24,7 +24,7 @@ def column_fault(name: str) -> str:
     """Return what of a column's name can't be; empty for a good one.
 
     >>> column_fault("größe"), column_fault("a "), column_fault("a\\tb")
-    ('', 'begins or ends with a blank', 'holds the character U+0009')
+    ('', 'begins or ends with a space', 'contains the character U+0009')
     """
     if not name:
         return "is empty"

@@ -19,7 +19,7 @@ def too_large(size: int, memory: int | None) -> str:
     `memory`: bytes that DuckDB may use; None or 0 where that is not known.
 
     >>> too_large(1 << 30, 1 << 30)
-    'about 6.0 GiB to work on, DuckDB may use 1.0 GiB'
+    'it needs about 6.0 GiB, but DuckDB may use 1.0 GiB'
     >>> too_large(1 << 30, 2 << 30), too_large(1 << 60, None)
     ('', '')
     """
