@@ -158,7 +158,7 @@ def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterat
             yield "SR705", f"unknown column `{name}` of `{model.name}`", near(name, names)
     listed = expectation.kwargs.get("column_list")
     if "column_list" in kind.columns and (not isinstance(listed, list) or len(listed) < 2):
-        yield "SR713", "column_list must be a list of at least two columns", ""
+        yield "SR713", "column_list must be a list of at least two columns", "Write column_list: [a, b]"
 
 
 def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
@@ -218,13 +218,13 @@ def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
     listed = kwargs.get("regex_list")
     patterns = [kwargs["regex"]] if "regex" in kwargs else listed
     if listed is not None and not isinstance(listed, list):
-        yield "SR713", "regex_list must be a list", ""
+        yield "SR713", "regex_list must be a list", "Write regex_list: ['a', 'b']"
         return
     for pattern in patterns if isinstance(patterns, list) else []:
         try:
             re.compile(str(pattern))
         except re.error as error:
-            yield "SR709", f"invalid regular expression `{pattern}`: {error}", ""
+            yield "SR709", f"invalid regular expression `{pattern}`: {error}", "Fix the pattern."
 
 
 def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
@@ -266,7 +266,7 @@ def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
     if parameter(low) or parameter(high) or low is None or high is None:
         return
     if low > high:  # type: ignore[operator]
-        yield "SR713", f"min_{what} {low} is greater than max_{what} {high}", ""
+        yield "SR713", f"min_{what} {low} is greater than max_{what} {high}", "Correct one of them."
 
 
 def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:

@@ -192,7 +192,7 @@ class _Engine:
         """Refuse what a view says and no tick would look at: nothing of it is stored."""
         hint = "Move it to the tables that read the view, or set `materialized: table`."
         for said in model.said:
-            yield Problem("SR715", said.place, f"{said.words} never runs: `{model.name}` is a view", hint)
+            yield Problem("SR715", said.place, f"{said.words} has no effect: `{model.name}` is a view", hint)
         for key in CONFIG_OF_TABLES:
             if key in self._calls.config:
                 message = f"`{key}` has no effect: `{model.name}` is a view"

@@ -43,7 +43,7 @@ def mapping(reader: Reader, node: Any, where: Place, what: str, keys: tuple[str,
     """Check a mapping's keys; those of dbt that mean nothing here are told why."""
     for key in node if isinstance(node, Mapping) else ():
         if key in OTHERWISE and key not in keys:
-            reader.problem("SR121", reader.place(node, key), f"`{key}` of {what}", OTHERWISE[key])
+            reader.problem("SR121", reader.place(node, key), f"unsupported key `{key}` of {what}", OTHERWISE[key])
             keys = (*keys, key)
     return reader.mapping(node, where, what, keys, needed)
 
@@ -119,7 +119,7 @@ def overrides(reader: Reader, item: Any, known: Known) -> tuple[Row, Row]:
     for name, value in macros.items():
         at = reader.place(node["macros"], name)
         if name in OTHERWISE:
-            reader.problem("SR121", at, f"an override of `{name}`", OTHERWISE[name])
+            reader.problem("SR121", at, f"unsupported override of `{name}`", OTHERWISE[name])
         elif name not in known.macros:
             hint = f"Macros: {listed(sorted(known.macros))}.{did_you_mean(name, known.macros)}"
             reader.problem("SR112", at, f"unknown macro `{name}`", hint)
