@@ -66,7 +66,7 @@ class Problem:
                 lines.append(f"  {' ' * len(number)} | {marks}")
         if self.hint:
             lines.append(f"  {_cut(self.hint)}")
-        return "\n".join([*lines, f"  more: sqlrun error {self.code}"])
+        return "\n".join(lines)
 
 
 def drawn(line: str, column: int) -> tuple[str, str]:
@@ -118,13 +118,26 @@ class SqlrunError(Exception):
 
 
 class ProjectError(SqlrunError):
-    """The project or the command is wrong: all problems, in file order."""
+    """The project or the command is wrong: all problems, in file order.
+
+    `following` counts the problems that were left out because they only follow from these.
+    """
 
     exit_code = 2
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], following: int = 0) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: (problem.place, problem.code)))
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        self.following = following
+        super().__init__("\n".join([*map(str, self.problems), *self.ending(self.problems)]))
+
+    def ending(self, shown: Iterable[Problem]) -> list[str]:
+        """Return the lines after the problems that are shown: what follows from them, and where to read more."""
+        lines = []
+        if self.following:
+            verb = "problem follows" if self.following == 1 else "problems follow"
+            lines.append(f"{self.following:,} more {verb} from these. Fix these first.")
+        codes = " ".join(sorted({problem.code for problem in shown}))
+        return [*lines, f"more: sqlrun error {codes}"] if codes else lines
 
 
 class UsageError(SqlrunError):

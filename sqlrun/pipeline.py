@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from sqlrun import pipeline_cache, project_files
 from sqlrun.engines.duckdb import binding
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.expectations import relationships, validate
-from sqlrun.graph import graph
+from sqlrun.graph import cascades, graph
 from sqlrun.graph.graph import Graph
 from sqlrun.graph.graph import select as select_nodes
 from sqlrun.incremental import compile as compiler
@@ -21,7 +21,7 @@ from sqlrun.parse import parse
 from sqlrun.parse.parse import Query
 from sqlrun.plan import plan
 from sqlrun.plan.values import Workspace
-from sqlrun.project import Profile, Project
+from sqlrun.project import Profile, Project, Rendered
 from sqlrun.render import render
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
@@ -71,10 +71,9 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     try:
         made = graph.build(project, rendered)
     except ProjectError as error:
-        raise ProjectError(dict.fromkeys([*problems, *error.problems])) from None
+        raise _first_causes((*problems, *error.problems), rendered) from None
     if problems:
-        # A macro's mistake shows in each model and check that calls it.
-        raise ProjectError(dict.fromkeys(problems))
+        raise _first_causes(problems, rendered)
     by_name = {query.name: query for query in queries}
     ordered = tuple(by_name[name] for name in made.order if name in by_name)
     try:
@@ -83,6 +82,14 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     except parse.TOO_DEEP_ERRORS:
         raise ProjectError([parse.deepest(ordered)]) from None
     return _promised(Prepared(project, made, ordered, workspace))
+
+
+def _first_causes(problems: tuple[Problem, ...], rendered: Iterable[Rendered]) -> ProjectError:
+    """Return an error with the problems that don't follow from others; it counts the rest."""
+    # A macro's mistake shows in the models and in the checks that call it.
+    found = dict.fromkeys(problems)
+    shown = cascades.causes(found, rendered)
+    return ProjectError(shown, len(found) - len(shown))
 
 
 def _promised(prepared: Prepared) -> Prepared:
@@ -103,6 +110,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     Raises: ProjectError with all problems of the project, its sources' folders and the profile.
     """
     problems: list[Problem] = []
+    following = 0
     prepared, target = None, None
     loaded = project_files.read(root, cache)
     project = loaded.project
@@ -110,6 +118,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
         prepared = _prepared(loaded, cache)
     except ProjectError as error:
         problems.extend(error.problems)
+        following = error.following
     problems.extend(load.missing_sources(project))
     try:
         target = profile.load(root, name or project.profile)
@@ -118,7 +127,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     if prepared is not None and target is not None:
         problems.extend(_engine_problems(prepared, target, cache))
     if prepared is None or target is None or problems:
-        raise ProjectError(problems)
+        raise ProjectError(problems, following)
     return replace(prepared, spark_only_models=spark_only_models_of(prepared, target, cache)), target
 
 
@@ -183,6 +192,19 @@ def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None 
     from sqlrun.publish.ledger import Ledger
 
     return Ledger(profile_of(root, prepared, name).warehouse, prepared.project.name, env)
+
+
+def published_ledger(root: Path, name: str | None, env: str | None = None) -> Ledger:
+    """Return the ledger of a warehouse by the project's settings and profile alone.
+
+    Published data can be read while a model, a test or a seed in the working tree is wrong.
+    """
+    from sqlrun.publish.ledger import Ledger
+
+    settings = load.settings_of(root)
+    found = profile.load(root, name or settings.profile)
+    limit_statements(found.statement_timeout)
+    return Ledger(found.warehouse, settings.name, env)
 
 
 def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:

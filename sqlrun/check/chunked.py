@@ -20,7 +20,7 @@ from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, number
 from sqlrun.outcome import Outcome
 from sqlrun.project import INFO, WARN, Expectation, Model
-from sqlrun.runtime import arrow_rows
+from sqlrun.runtime import arrow_rows, text_table
 from sqlrun.transpile.writer import identifier, same
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ def _total(model: Model, total: _Sum) -> CheckResult:
     mostly = number(expectation.kwargs.get("mostly"), 1.0)
     good = total.looked_at - total.unexpected
     success = total.unexpected == 0 or (total.looked_at > 0 and good / total.looked_at >= mostly)
-    message = f"{total.unexpected} unexpected of {total.evaluated} rows" if total.unexpected else ""
+    message = (
+        f"{total.unexpected:,} of {text_table.counted(total.evaluated, 'row')} unexpected" if total.unexpected else ""
+    )
     return result_of(
         model,
         expectation,

@@ -50,7 +50,7 @@ def column(table: pa.Table, name: Value) -> pa.Array:
     import pyarrow as pa
 
     if name not in table.column_names:
-        raise KeyError(f"the table has no column {name}")
+        raise KeyError(f"unknown column `{name}` of the table")
     chunks = table.column(str(name))
     if pa.types.is_dictionary(chunks.type):
         chunks = chunks.cast(chunks.type.value_type)
@@ -93,7 +93,7 @@ def _ranks(kwargs: Kwargs, table: pa.Table) -> Prepared:
     if low is None and high is None:
         raise ValueError("neither min_value nor max_value")
     if low is not None and high is not None and low > high:  # type: ignore[operator]
-        raise ValueError(f"min_value {low} is above max_value {high}")
+        raise ValueError(f"min_value {low} is greater than max_value {high}")
     name = f"rank:{kwargs['column']}:{low!r}:{high!r}"
     ends = {
         "min_value": None if low is None else 1,

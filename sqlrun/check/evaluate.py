@@ -24,12 +24,13 @@ from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, identity, resolved
 from sqlrun.outcome import Outcome, of_failure
 from sqlrun.project import INFO, WARN, Expectation, Model
+from sqlrun.runtime import text_table
 from sqlrun.runtime.time_limit import OutOfTimeError, within
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HIDDEN = "the check raised an error; its text is hidden, a column is tagged pii"
+_HIDDEN = "the check raised an error. Its text is hidden because a column has the tag pii"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ def run_checks(
             continue
         evaluations |= _lot(model, lot, table, rows_of, terms)
     if set(evaluations) != set(range(len(expectations))):
-        raise SqlrunError(f"{model.name}: {len(expectations)} checks declared, {len(evaluations)} evaluated")
+        raise SqlrunError(
+            f"{model.name}: {len(evaluations)} of {text_table.counted(len(expectations), 'declared check')} evaluated"
+        )
     return tuple(_result(model, expectation, evaluations[index]) for index, expectation in enumerate(expectations))
 
 
@@ -98,7 +101,7 @@ def _lot(
 ) -> dict[int, _Evaluation]:
     """Evaluate the expectations that need the same rows."""
     if table is None:
-        return dict.fromkeys(lot, _Evaluation(None, message="not evaluated: the whole table wasn't given"))
+        return dict.fromkeys(lot, _Evaluation(None, message="not evaluated: the check needs the whole table"))
     if rows_of in ("row", "key") and table.num_rows == 0:
         return dict.fromkeys(lot, _Evaluation(True))
     evaluations: dict[int, _Evaluation] = {}
@@ -135,7 +138,7 @@ def _custom(model: Model, expectation: Expectation, table: pa.Table, terms: Term
 
 
 def _rows(count: int, table: pa.Table) -> str:
-    return f"{count} unexpected of {table.num_rows} rows" if count else ""
+    return f"{count:,} of {text_table.counted(table.num_rows, 'row')} unexpected" if count else ""
 
 
 def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Terms) -> dict[int, _Evaluation]:
@@ -250,7 +253,7 @@ def counted(
     model: Model, expectation: Expectation, evaluated: int, unexpected: int, samples: tuple[str, ...], seconds: float
 ) -> CheckResult:
     """Return the result of a check that an engine has counted: it passes if no row is unexpected."""
-    message = f"{unexpected} unexpected of {evaluated} rows" if unexpected else ""
+    message = f"{unexpected:,} of {text_table.counted(evaluated, 'row')} unexpected" if unexpected else ""
     return result_of(model, expectation, not unexpected, evaluated, unexpected, samples, message, seconds, "duckdb")
 
 

@@ -61,7 +61,7 @@ def check_table(
     """
     contract, state = model.query.rendered.model, published.tables.get(model.name)
     if state is None:
-        why = f"tick {published.tick} has no table {model.name}; `sqlrun build` makes it"
+        why = f"tick {published.tick} has no table `{model.name}`. Run `sqlrun build`"
         return Checked(model.name, 0, _errors(contract, expectations, why))
     edited = fingerprint_of(state.path) != meaning
     existing = {name for name, _ in state.columns}
@@ -69,7 +69,7 @@ def check_table(
     found = {}
     for expectation in expectations:
         if missing := sorted(_required_columns(expectation) - existing):
-            since = f"{model.name} was edited since, `sqlrun build` builds it" if edited else "it is no column of it"
+            since = f"{model.name} was edited since then. Run `sqlrun build`" if edited else "the table doesn't have it"
             why = f"the table of tick {published.tick} has no column {', '.join(missing)}: {since}"
             found[id(expectation)] = _errors(contract, (expectation,), why)[0]
     rows = 0

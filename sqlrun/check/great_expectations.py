@@ -154,7 +154,7 @@ def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:
             ],
         )
         if len(suite.expectations) != len(asked):
-            raise SqlrunError(f"{len(asked)} checks declared, {len(suite.expectations)} loaded")
+            raise SqlrunError(f"{len(suite.expectations)} of {len(asked)} declared checks loaded")
         # batch.validate() would load the batch a second time, and hash every value of it each time.
         validator = Validator(
             batch_definition,
@@ -164,7 +164,7 @@ def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:
         results: Any = validator.validate_expectation_suite(suite).results
     found = {item.expectation_config.meta["sqlrun"]: _read(item, form) for item in results}
     if set(found) != {item.number for item in asked} or len(results) != len(asked):
-        raise SqlrunError(f"{len(asked)} checks declared, {len(found)} evaluated")
+        raise SqlrunError(f"{len(found)} of {len(asked)} declared checks evaluated")
     return found
 
 
@@ -174,9 +174,9 @@ def _read(result: Any, form: str) -> Said:
     entries = [info] if "raised_exception" in info else list(info.values())
     for entry in entries:
         if isinstance(entry, Mapping) and entry.get("raised_exception"):
-            return message(Exception(entry.get("exception_message") or "it raised"))
+            return message(Exception(entry.get("exception_message") or "the check raised an error"))
     if result.success is None:
-        return "Great Expectations gave no verdict"
+        return "Great Expectations returned no result"
     if form == "BOOLEAN_ONLY":
         return bool(result.success)
     own = result.to_json_dict()

@@ -111,7 +111,7 @@ def _compared(context: TickContext, model: Compiled, found: list[Measure], chang
         try:
             measure, band = _with_band(context, each, changed.count)
         except EngineError as error:
-            results.append(_not_measured(model, f"not compared with the past: {error}"))
+            results.append(_not_measured(model, f"not compared with earlier ticks: {error}"))
             measure, band = each, None
         measures.append(measure)
         if band is not None:
@@ -345,5 +345,5 @@ def _age(newest: datetime | None, age: float | None, declared: Freshness) -> str
     limits = (("warning", declared.warn_after), ("error", declared.error_after))
     allowed = ", ".join(f"{word} after {duration(limit)}" for word, limit in limits if limit is not None)
     if newest is None or age is None:
-        return f"there is no event up to the tick's time ({allowed})"
-    return f"the newest event is of {newest:%Y-%m-%d %H:%M} UTC, {duration(age)} before the tick ({allowed})"
+        return f"no event up to the time of the tick ({allowed})"
+    return f"the newest event is from {newest:%Y-%m-%d %H:%M} UTC, {duration(age)} before the tick ({allowed})"

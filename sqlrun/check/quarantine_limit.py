@@ -108,14 +108,14 @@ def _result(
     status = Outcome.PASS if not bad else Outcome.WARN if alone else Outcome.FAIL
     columns = () if quarantine_query.private(contract, source) else ("raw",)
     share = f" ({100 * quarantined / lines:.2f}%)" if lines else ""
-    verb = "waits" if quarantined == 1 else "wait"
+    verb = "is" if quarantined == 1 else "are"
     message = (
-        f"{quarantined:,} of {lines:,} lines that have landed since the published tick {verb} in quarantine{share}; "
+        f"{quarantined:,} of {lines:,} lines that landed after the published tick {verb} in quarantine{share}, but "
         f"{_allowed(limit, 0 < quarantined == lines)}"
     )
     place = limit.place if limit else source.place
     what = Expectation(TYPE, {"max": limit.text if limit else DEFAULT}, CRITICAL, FAIL, "", place)
-    again = "Those that are discarded or replayed no longer count: sqlrun quarantine list"
+    again = "Fix the source, or discard or replay lines: sqlrun quarantine list"
     return CheckResult(
         model=model.name,
         type=TYPE,
@@ -141,9 +141,9 @@ def _has_rows(context: TickContext, model: Compiled) -> bool:
 
 def _allowed(limit: Limit | None, all_of_them: bool) -> str:
     if all_of_them and (limit is None or limit.text != EVERY):
-        return f"none has come in, which max_quarantined: {EVERY} alone allows"
+        return f"only max_quarantined: {EVERY} allows all lines"
     if limit is None:
-        return f"where no max_quarantined is written, it is {DEFAULT}, from {FEW} lines on"
+        return f"the default of max_quarantined allows {DEFAULT} from {FEW} lines on"
     return f"max_quarantined allows {limit.text}"
 
 

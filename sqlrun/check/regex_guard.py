@@ -54,7 +54,7 @@ def _require_short(prepared: Prepared) -> None:
     """Reject texts that are too long for a schema's patterns. Raises: ValueError."""
     for array in prepared.columns.values():
         if _is_text(array) and _risky(json_schemas.patterns(prepared.kwargs["json_schema"]), array):
-            raise ValueError("the schema's patterns could search these texts for ever: they are too long, or too many")
+            raise ValueError("the schema's patterns could run forever: the texts are too long or too many")
 
 
 def _is_text(array: pa.Array) -> bool:

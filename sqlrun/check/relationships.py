@@ -37,7 +37,7 @@ def over_whole(
     """Evaluate a relationship over a whole published table, which has `rows` rows."""
     state, other = published.tables[contract.name], published.tables.get(target(one))
     if other is None:
-        return not_evaluated(contract, one, f"tick {published.tick} has no table {target(one)}")
+        return not_evaluated(contract, one, f"tick {published.tick} has no table `{target(one)}`")
     held = relation(warehouse, contract.name, state, "held")
     other_table = relation(warehouse, target(one), other, "target")
     return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, other_table))], rows)
@@ -51,7 +51,7 @@ def _in_tick(
     before = published.tables.get(to) if published else None
     now = context.states.get(to, before)
     if now is None:
-        return not_evaluated(contract, one, f"{to} has no table yet; a build without --select makes it")
+        return not_evaluated(contract, one, f"`{to}` has no table yet. Run `sqlrun build` without --select")
     other_table = relation(context.warehouse, to, now, "target")
     queries: list[tuple[str, tuple[Relation, ...]]] = []
     rows = 0
@@ -101,7 +101,7 @@ def _result(
                     masked(contract, row, "", columns) for row in arrow_rows.plain(reader.query(few, relations))
                 ]
     except EngineError as error:
-        return not_evaluated(contract, one, f"it can't be evaluated: {error}")
+        return not_evaluated(contract, one, f"the check failed: {error}")
     return counted(contract, one, max(rows, found), found, tuple(samples), time.perf_counter() - started)
 
 

@@ -100,8 +100,8 @@ def _stored_rows(context: TickContext, model: Compiled, near: pa.Table | None) -
 def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: float) -> CheckResult:
     one = len(found) == 1
     message = (
-        f"{len(found):,} {'key has' if one else 'keys have'} rows that differ, although `repeats: true` promises "
-        "copies; the greatest content counts"
+        f"{len(found):,} {'key has' if one else 'keys have'} different rows, although `repeats: true` promises "
+        "copies. sqlrun uses the row with the greatest content"
     )
     place = contract.columns[0].place
     what = Expectation(TYPE, {"columns": list(contract.grain)}, WARNING, FAIL, "", place)
@@ -116,7 +116,7 @@ def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: fl
         samples=tuple(masked(contract, row, "") for row in found[:SAMPLES]),
         seconds=seconds,
         message=message,
-        description=f"{message}. Ask who writes the source which of them is right, and for a higher version.",
+        description=f"{message}. Ask the owner of the source for the correct row, with a higher version.",
         place=place,
         check_id=identity(contract.name, what),
     )

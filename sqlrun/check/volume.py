@@ -51,7 +51,7 @@ def _evaluate(
     try:
         past = context.history.same_hour_or_error(Measure(model.name, "rows", float(count), None, interval or None), at)
     except EngineError as error:
-        return not_evaluated(contract, declared, f"the past can't be read: {error}")
+        return not_evaluated(contract, declared, f"the history can't be read: {error}")
     found = usual(past, at, interval, int(number(declared.kwargs.get("weeks"), 1.0)))
     if isinstance(found, str):
         # Neither pass nor failure: a note, whatever its severity.
@@ -73,24 +73,24 @@ def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int
     >>> usual([Past(datetime(2026, 3, 8, 11, 30), 40.0, 300.0)], datetime(2026, 3, 15, 11, 30), 600.0)
     Usual(rows=80.0, like='Sunday 11:00 to 12:00 UTC, 1 week ago')
     >>> usual([], datetime(2026, 3, 15, 11, 30), 600.0)
-    'no past yet (Sunday 11:00 to 12:00 UTC, 1 week ago)'
+    'no history yet (Sunday 11:00 to 12:00 UTC, 1 week ago)'
     """
     start = at.replace(minute=0)
     ago = "1 week ago" if weeks == 1 else f"1 to {weeks} weeks ago"
     day = DAYS[at.weekday()].removesuffix("s")
     like = f"{day} {start:%H:%M} to {start + timedelta(hours=1):%H:%M} UTC, {ago}"
     if interval is None:
-        return "the table begins with this tick, whose lines are of any time"
+        return "this is the first tick of the table, and its lines may be from any time"
     if not interval:
-        return "no time has passed since the tick before"
+        return "no time has passed since the previous tick"
     days = {at.date() - timedelta(weeks=n) for n in range(1, weeks + 1)}
     matching = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
     seconds = sum(each.interval_seconds or 0.0 for each in matching)
     rows = sum(each.value for each in matching if each.interval_seconds)
     if not seconds:
-        return f"no past yet ({like})"
+        return f"no history yet ({like})"
     if not rows:
-        return f"no row came then ({like})"
+        return f"no rows landed in that period ({like})"
     return Usual(rows * interval / seconds, like)
 
 
@@ -98,14 +98,14 @@ def breach(count: int, found: Usual, least: float | None, most: float | None) ->
     """Return how a count violates the allowed shares; "" if it doesn't.
 
     >>> breach(200, Usual(400.0, "Sunday"), 0.6, None)
-    '200 rows, 0.50 of the usual 400; at least 0.6 is expected (Sunday)'
+    '200 rows, 0.50 of the usual 400, but at least 0.6 is expected (Sunday)'
     >>> breach(240, Usual(400.0, "Sunday"), 0.6, 1.5)
     ''
     """
     share = count / found.rows
     message = f"{count:,} rows, {share:,.2f} of the usual {found.rows:,.0f}"
     if least is not None and share < least:
-        return f"{message}; at least {least:g} is expected ({found.like})"
+        return f"{message}, but at least {least:g} is expected ({found.like})"
     if most is not None and share > most:
-        return f"{message}; at most {most:g} is expected ({found.like})"
+        return f"{message}, but at most {most:g} is expected ({found.like})"
     return ""

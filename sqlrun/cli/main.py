@@ -127,14 +127,14 @@ def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> No
 
 
 @main.command("error")
-@click.argument("code")
+@click.argument("code", nargs=-1, required=True)
 @report_errors
-def error_command(code: str) -> None:
-    """Tell what an error's CODE, such as SR304, means and what to do."""
+def error_command(code: tuple[str, ...]) -> None:
+    """Explain an error CODE such as SR304, and how to fix it."""
     from sqlrun.commands.error_page import page
     from sqlrun.report.console import Console
 
-    Console().lines(page(code))
+    Console().lines(line for number, each in enumerate(code) for line in (*([""] if number else []), *page(each)))
 
 
 @main.command("ls")

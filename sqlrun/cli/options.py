@@ -61,7 +61,7 @@ def _stopped() -> NoReturn:
     from sqlrun.report.console import Console
     from sqlrun.runtime.stopping import INTERRUPTED
 
-    Console().problem(SqlrunError("stopped before the end"))
+    Console().problem(SqlrunError("stopped before it finished"))
     sys.exit(INTERRUPTED)
 
 
@@ -75,7 +75,7 @@ def _reported(error: Exception) -> NoReturn:
         case OSError():
             shown = SqlrunError(_told(error))
         case RecursionError():
-            shown = UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)")
+            shown = UsageError("a query is nested too deeply. Split it into CTEs or models (SR301)")
         case _:
             raise error
     from sqlrun.report.console import Console
@@ -87,7 +87,7 @@ def _reported(error: Exception) -> NoReturn:
 def _told(error: OSError) -> str:
     """Return what the operating system refused, and that nothing is lost."""
     what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else first_line(error)
-    return f"{what}. What is published is untouched; once this is mended, run the command again."
+    return f"{what}. Published data is unchanged. Fix the cause, then run the command again."
 
 
 def utc_now() -> datetime:

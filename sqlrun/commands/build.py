@@ -22,6 +22,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
+from sqlrun.runtime.text_table import counted
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
@@ -50,7 +51,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
         from sqlrun.unit_tests.command import before_build
 
         if not before_build(root, prepared, names, console, cache):
-            console.print("The unit tests failed; nothing was built.", "error")
+            console.print("The unit tests failed. Nothing was built.", "error")
             return 1
     session = Session(root, prepared, target, names, console, clock, options["receipts"])
     return session.run(options, times)
@@ -75,7 +76,7 @@ def write_compiled(
             dialect = dialect_of(target, model.name, spark_only_models)
             file.write_text(explain.compiled(prepared.workspace, model, target, dialect, now) + "\n")
             lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
-    Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
+    Console().lines([*lines, f"Compiled {counted(len(lines), 'model')} for {target.engine}. Nothing was run."])
     return 0
 
 
@@ -89,7 +90,7 @@ def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: 
     known = {m.name: m for m in prepared.workspace.models}
     if model not in known:
         select_nodes(prepared.graph, (model,))  # says what is near
-        raise UsageError(f"{model} is not a model; explain takes one model")
+        raise UsageError(f"{model} is not a model. `explain` takes one model")
     pipeline.require_engine(prepared, target)
     spark_only_models = pipeline.spark_only_models_of(prepared, target, cache)
     engines = explain_engine.of_model(known[model], target, spark_only_models)

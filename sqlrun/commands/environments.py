@@ -32,8 +32,8 @@ def drop_environment(root: Path, env: str, name: str | None, clock: datetime) ->
     """Carry out `sqlrun env drop`."""
     console = Console()
     for path in drop(_ledger(root, name).of(env), clock):
-        console.print(f"Deleted {path}, which nobody else shows.")
-    console.print(f"Environment {env} is gone.")
+        console.print(f"Deleted {path}, which no other environment uses.")
+    console.print(f"Deleted environment {env}.")
     return 0
 
 
@@ -63,7 +63,9 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
     Raises: UsageError if there is no such environment, or it is production.
     """
     if not ledger.env:
-        raise UsageError(f"{PRODUCTION} can't be dropped: `sqlrun clean --warehouse` deletes everything")
+        raise UsageError(
+            f"{PRODUCTION} can't be dropped. To delete the whole warehouse, run `sqlrun clean --warehouse`"
+        )
     if ledger.env not in environments.names(ledger.warehouse):
         raise environments.unknown(ledger)
     with lock.hold(ledger.warehouse, clock) as holder:

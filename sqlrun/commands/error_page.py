@@ -1,4 +1,4 @@
-"""What docs/errors.md says of a code, read offline from the copy that comes with sqlrun. Shell: that page."""
+"""The description of an error code, from the copy of docs/errors.md in the package. Shell: that page."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PAGE = Path(__file__).parent.parent / "errors.md"
 
 
 def page(code: str) -> list[str]:
-    """Write a code's part of docs/errors.md as lines of text.
+    """Return what docs/errors.md says about a code as lines of text.
 
-    Raises: UsageError for a code that there is not.
+    Raises: UsageError for an unknown code.
     """
     text, wanted = PAGE.read_text(encoding="utf-8"), code.upper()
     section = ""
@@ -26,8 +26,9 @@ def page(code: str) -> list[str]:
             return [
                 f"{wanted}  {section.partition(': ')[2]}",
                 "",
-                f"  it says     {cells[1]}",
-                f"  what to do  {cells[2]}",
+                f"  what happened  {cells[1]}",
+                f"  why            {cells[2]}",
+                f"  how to fix     {cells[3]}",
             ]
     known = re.findall(r"^\| \[(SR\d{3})\]", text, re.MULTILINE)
-    raise UsageError(f"there is no code `{code}`; they are listed in docs/errors.md.{did_you_mean(wanted, known)}")
+    raise UsageError(f"unknown code `{code}`. docs/errors.md lists all codes.{did_you_mean(wanted, known)}")

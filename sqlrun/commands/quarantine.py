@@ -58,10 +58,10 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
         return found
     if ledger.env:
         raise UsageError(
-            f"environment {ledger.env} has no landing table of its own: their lines are production's. "
-            "Leave out --env to see them."
+            f"environment {ledger.env} has no landing table of its own: it shares the lines of production. "
+            "Run the command without --env."
         )
-    raise UsageError(f"nothing has landed in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
+    raise UsageError(f"nothing has landed in {ledger.warehouse} yet. Run `sqlrun build` with the same profile.")
 
 
 def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, Any]]) -> list[str]:
@@ -73,15 +73,15 @@ def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, A
     waiting = sum(each.waiting for each in counts)
     asked = sum(each.asked for each in counts)
     lines.append(
-        f"{text_table.counted(waiting, 'line')} {'waits' if waiting == 1 else 'wait'} in quarantine"
-        + (f", {asked:,} to be replayed by the next build." if asked else ".")
+        f"{text_table.counted(waiting, 'pending line')} in quarantine"
+        + (f", {asked:,} of them replayed by the next build." if asked else ".")
     )
     for row in discarded:
         lines.append(
             f"{row['written_at']:%Y-%m-%d %H:%M} {row['who']} discarded {text_table.counted(row['lines'], 'line')} of "
             f"{row['model']} ({row['reason']}): {row['because']}"
         )
-    lines += [f"{each.model.name} was edited: the next build lands its source anew." for each in found if each.edited]
+    lines += [f"{each.model.name} was edited: the next build lands its source again." for each in found if each.edited]
     return lines
 
 
@@ -128,10 +128,15 @@ def show_lines(
         return 0
     names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
     console.lines(log_lines.table(names, [_cells(row) for row in rows]))
-    told = f"first {len(rows)} lines" if more else text_table.counted(len(rows), "line")
+    told = f"first {text_table.counted(len(rows), 'line')}" if more else text_table.counted(len(rows), "line")
     console.lines([f"{told} in quarantine of {model}"])
     if not raw and _private(queue):
-        console.lines(["The lines' text may hold what is tagged pii, so the columns are shown; --raw shows the text."])
+        console.lines(
+            [
+                "The text of the lines may contain columns with the tag pii, so only the columns are "
+                "shown. Use --raw for the text."
+            ]
+        )
     return 0
 
 
@@ -155,7 +160,7 @@ class Choice:
     def require_one(self) -> None:
         """Refuse none of the three, and more than one (UsageError)."""
         if [bool(self.ids), bool(self.reason), self.every].count(True) != 1:
-            raise UsageError("say which lines: --id (as often as you like), --reason or --all, one of the three")
+            raise UsageError("choose lines by exactly one of --id (may be repeated), --reason and --all")
 
 
 def discard_lines(
@@ -164,15 +169,15 @@ def discard_lines(
     """Carry out `sqlrun quarantine discard`."""
     choice.require_one()
     if not because.strip():
-        raise UsageError("--because is empty: say why these lines are discarded, it is all that will be known of it")
+        raise UsageError("--because is empty. Write why you discard these lines: it stays on record")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.DISCARD, now, because.strip())
     told = [
-        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` tells who did, and why."
+        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` shows by whom and why."
     ]
     if asked:
-        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before.")
+        told.append(f"{_are(asked)} already waiting for replay by the next build, and can't be discarded before it.")
     Console().lines(told)
     return 0
 
@@ -183,9 +188,9 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
-    told = [f"The next build judges {text_table.counted(count, 'line')} of {model} again, as if they had come since."]
+    told = [f"The next build validates {text_table.counted(count, 'line')} of {model} again."]
     if asked:
-        told.append(f"{_are(asked)} to be replayed by it already.")
+        told.append(f"{_are(asked)} already waiting for replay.")
     Console().lines(told)
     return 0
 
@@ -216,13 +221,13 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
     missing = sorted(set(choice.ids) - {row["id"] for row in found})
     if missing:
         raise UsageError(
-            f"no line with the id `{missing[0]}` waits in quarantine of {queue.model.name}. "
-            f"`sqlrun quarantine show {queue.model.name}` lists them."
+            f"no pending line with the id `{missing[0]}` in the quarantine of {queue.model.name}. "
+            f"`sqlrun quarantine show {queue.model.name}` lists the lines."
         )
     if choice.reason and not found:
         reasons = sorted({row["reason"] for row in quarantine_queue.lines(queue, ledger)})
-        hint = did_you_mean(choice.reason, reasons) or f"Those that wait: {'; '.join(reasons) or 'none'}."
-        raise UsageError(f"no line of {queue.model.name} waits for the reason `{choice.reason}`. {hint}")
+        hint = did_you_mean(choice.reason, reasons) or f"Reasons of pending lines: {'; '.join(reasons) or 'none'}."
+        raise UsageError(f"no pending line of {queue.model.name} has the reason `{choice.reason}`. {hint}")
 
 
 def _shown(

@@ -26,7 +26,7 @@ def show_rows(
     from sqlrun.publish.reader import find, tick_of
     from sqlrun.publish.reader import query as run_query
 
-    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    ledger = pipeline.published_ledger(root, name, env)
     published = tick_of(ledger, tick)
     relation = find(published, ledger.warehouse, model)
     columns = ", ".join(f'"{c.name}"' for c in relation.columns)
@@ -52,7 +52,7 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
             console.raw(log_lines.as_csv(list(names), rows))
         case _:
             console.lines(log_lines.table(names, [tuple(r.values()) for r in rows]))
-            told = f"first {len(rows)} rows" if more else text_table.counted(len(rows), "row")
+            told = f"first {text_table.counted(len(rows), 'row')}" if more else text_table.counted(len(rows), "row")
             console.lines([f"{told} {what}"])
 
 
@@ -60,8 +60,8 @@ def print_views(root: Path, name: str | None, env: str | None, tick: int | None)
     """Carry out `sqlrun views`."""
     from sqlrun.publish import spark_views
 
-    target = profile_of(root, pipeline.prepare(root, Cache.of(root)), name)
-    Console().raw(";\n".join(spark_views.of_tick(target.warehouse, tick, env or "")) + ";")
+    warehouse = pipeline.published_ledger(root, name, env).warehouse
+    Console().raw(";\n".join(spark_views.of_tick(warehouse, tick, env or "")) + ";")
     return 0
 
 
@@ -132,7 +132,7 @@ def list_ticks(root: Path, name: str | None, env: str | None, limit: int) -> int
     """Carry out `sqlrun ticks`."""
     from sqlrun.operations import rollback as history
 
-    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    ledger = pipeline.published_ledger(root, name, env)
     Console().lines(history.list_ticks(ledger, limit))
     return 0
 
@@ -150,7 +150,7 @@ def diff_ticks(
     """Carry out `sqlrun diff`."""
     from sqlrun.operations import rollback as history
 
-    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    ledger = pipeline.published_ledger(root, name, env)
     rows = history.difference(ledger, model, before, after)
     names = tuple(rows[0]) if rows else ("change",)
     _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
@@ -171,7 +171,7 @@ def verify_tables(
     from sqlrun.publish.reader import tick_of
 
     if options["checksums"] and options["sample"]:
-        raise UsageError("--checksums adds up whole tables; it takes no --sample")
+        raise UsageError("--checksums always reads whole tables and can't be combined with --sample")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     published = tick_of(ledger, options["tick"])
@@ -200,6 +200,6 @@ def roll_back(root: Path, name: str | None, env: str | None, to: int, now: datet
     """Carry out `sqlrun rollback`."""
     from sqlrun.operations import rollback as history
 
-    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    ledger = pipeline.published_ledger(root, name, env)
     history.roll_back(ledger, to, now, Console())
     return 0

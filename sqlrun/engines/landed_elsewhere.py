@@ -33,8 +33,8 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
     if not waiting:
         return True
     raise EngineError(
-        f"{landing.table.name} was landed by the engine {other}, and {len(waiting)} of its source's files wait "
-        f"({waiting[0]}): {engine} doesn't know what {other} has landed. Land them with a profile of that engine, or "
+        f"the engine {other} landed {landing.table.name}, and {len(waiting)} of its source's files are pending "
+        f"({waiting[0]}). {engine} doesn't know what {other} landed. Land the files with a profile of that engine, or "
         f"land all files again: `sqlrun build --full-refresh --select {landing.table.name}+`.",
         model=landing.table.name,
     )
@@ -53,7 +53,7 @@ def missing(landing: Landing, parts: list[str]) -> EngineError:
     them = "a file" if len(parts) == 1 else f"{len(parts):,} files"
     name = landing.table.name
     return EngineError(
-        f"{name} was about to land {them} of {landing.source.location} that can't be found any more: {some(parts)}. "
-        "Put back what is missing, or go on without it: sqlrun build --accept-lost-files",
+        f"{name} must land {them} of {landing.source.location} that can't be found: {some(parts)}. "
+        "Restore the missing files, or continue without them: sqlrun build --accept-lost-files",
         model=name,
     )

@@ -27,7 +27,7 @@ def mistakes(kwargs: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     """Yield each argument with a value of the wrong type, with a message.
 
     >>> list(mistakes({"column": "a", "strict_min": "yes"}))
-    [('strict_min', 'has to be true or false')]
+    [('strict_min', 'must be true or false')]
     """
     for name, value in kwargs.items():
         check = TYPES.get(name)
@@ -54,24 +54,24 @@ def _is_bounded(value: Any) -> bool:
 
 
 def _number(value: Any) -> str:
-    return "" if _is_number(value) else "has to be a finite number"
+    return "" if _is_number(value) else "must be a finite number"
 
 
 def _whole(value: Any) -> str:
-    return "" if isinstance(value, int) and _is_number(value) else "has to be a whole number"
+    return "" if isinstance(value, int) and _is_number(value) else "must be a whole number"
 
 
 def _flag(value: Any) -> str:
-    return "" if isinstance(value, bool) else "has to be true or false"
+    return "" if isinstance(value, bool) else "must be true or false"
 
 
 def _query(value: Any) -> str:
-    return "" if isinstance(value, str) and len(value) <= LONGEST_QUERY else "has to be a query"
+    return "" if isinstance(value, str) and len(value) <= LONGEST_QUERY else "must be a query"
 
 
 def _text(value: Any) -> str:
     sound = isinstance(value, str) and len(value) <= LONGEST_TEXT
-    return "" if sound else f"has to be a text of at most {LONGEST_TEXT:,} characters"
+    return "" if sound else f"must be a string of at most {LONGEST_TEXT:,} characters"
 
 
 def _scalar(value: Any) -> str:
@@ -80,14 +80,14 @@ def _scalar(value: Any) -> str:
         return ""
     if isinstance(value, str) and _is_bounded(value):
         return _text(value)
-    return "has to be a text, a finite number, a date or a time"
+    return "must be a string, a finite number, a date or a time"
 
 
 def _listed(each: Callable[[Any], str]) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if not isinstance(value, list) or len(value) > MOST_ITEMS:
-            return f"has to be a list of at most {MOST_ITEMS:,} values"
-        return next((f"has a value that {wrong}" for wrong in map(each, value) if wrong), "")
+            return f"must be a list of at most {MOST_ITEMS:,} values"
+        return next((f"contains a value that {wrong}" for wrong in map(each, value) if wrong), "")
 
     return check
 
@@ -98,7 +98,7 @@ def _maybe(each: Callable[[Any], str]) -> Callable[[Any], str]:
 
 def _pair(value: Any) -> str:
     if not isinstance(value, list) or len(value) != 2:
-        return "has to be a pair"
+        return "must be a pair"
     return next((wrong for wrong in map(_maybe(_scalar), value) if wrong), "")
 
 
@@ -107,30 +107,30 @@ def _mapping(**parts: Callable[[Any], str]) -> Callable[[Any], str]:
 
     def check(value: Any) -> str:
         if not isinstance(value, Mapping) or not set(value) <= set(parts):
-            return f"has to be a mapping of {', '.join(parts)}"
-        return next((f"has `{key}` that {wrong}" for key in value if (wrong := parts[key](value[key]))), "")
+            return f"must be a mapping of {', '.join(parts)}"
+        return next((f"contains `{key}`, which {wrong}" for key in value if (wrong := parts[key](value[key]))), "")
 
     return check
 
 
 def _choice(*words: str) -> Callable[[Any], str]:
-    return lambda value: "" if isinstance(value, str) and value in words else f"has to be {' or '.join(words)}"
+    return lambda value: "" if isinstance(value, str) and value in words else f"must be {' or '.join(words)}"
 
 
 def _json_schema(value: Any) -> str:
     if not isinstance(value, Mapping):
-        return "has to be a mapping"
+        return "must be a mapping"
     try:
         require_closed(value)
     except SchemaError as error:
-        return f"can't be used: {error}"
+        return f"isn't a valid schema: {error}"
     return ""
 
 
 def _time_format(value: Any) -> str:
     """Validate a format of Python's `strptime`."""
     if not isinstance(value, str) or len(value) > 200 or not FORMAT.fullmatch(value):
-        return "has to be a text of directives such as %Y-%m-%d, without flags or widths"
+        return "must be a string of directives such as %Y-%m-%d, without flags or widths"
     try:
         datetime.strptime("", value)
     except ValueError as error:
@@ -140,7 +140,7 @@ def _time_format(value: Any) -> str:
 
 
 def _share(value: Any) -> str:
-    return "" if _is_number(value) and 0 <= value <= 1 and not math.isnan(value) else "has to be a share from 0 to 1"
+    return "" if _is_number(value) and 0 <= value <= 1 and not math.isnan(value) else "must be a share from 0 to 1"
 
 
 _NUMBERS = _listed(_number)

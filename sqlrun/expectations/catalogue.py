@@ -193,4 +193,4 @@ def near(name: str, names: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(name, names, 2, 0.6)
     if close:
         return "Did you mean " + " or ".join(f"`{found}`" for found in close) + "?"
-    return "There are: " + ", ".join(names) + "." if 0 < len(names) <= 12 else ""
+    return "Known: " + ", ".join(names) + "." if 0 < len(names) <= 12 else ""

@@ -59,13 +59,13 @@ def require_closed(schema: Any) -> None:
     >>> require_closed({"$ref": "file:///a"})
     Traceback (most recent call last):
     ...
-    sqlrun.expectations.json_schemas.SchemaError: `$ref: file:///a` at `#` leads out of the schema; write `#/...`
+    sqlrun.expectations.json_schemas.SchemaError: `$ref: file:///a` at `#` points outside the schema. Use `#/...`
     """
     schemas = _Schemas()
     _walk(schemas, schema, "#", 0)
     for place, target in schemas.refs:
         if target not in schemas.found:
-            raise SchemaError(f"`$ref: {target}` at `{place}` names no schema within this one")
+            raise SchemaError(f"`$ref: {target}` at `{place}` doesn't exist in this schema")
     counted: dict[str, int] = {}
     for place in schemas.found:
         _count_schemas(schemas, place, counted, ())
@@ -90,13 +90,13 @@ def patterns(schema: Any) -> list[str]:
 def _walk(schemas: _Schemas, schema: Any, place: str, depth: int) -> None:
     """Validate a schema and all schemas within it."""
     if depth > MOST_DEPTH or len(schemas.found) >= MOST_SCHEMAS:
-        raise SchemaError(f"it is nested more than {MOST_DEPTH} deep, or is made of more than {MOST_SCHEMAS:,} schemas")
+        raise SchemaError(f"it has more than {MOST_DEPTH} levels, or more than {MOST_SCHEMAS:,} schemas")
     schemas.found[place] = schema
     asks = schemas.asks.setdefault(place, [])
     if isinstance(schema, bool):
         return
     if not isinstance(schema, Mapping):
-        raise SchemaError(f"`{place}` is no schema: a mapping, true or false")
+        raise SchemaError(f"`{place}` must be a mapping, true or false")
     for keyword, value in schema.items():
         _keyword(schemas, str(keyword), value, place)
         for inner, where in _within(str(keyword), value, f"{place}/{_escaped(str(keyword))}"):
@@ -120,19 +120,19 @@ def _within(keyword: str, value: Any, place: str) -> Iterator[tuple[Any, str]]:
     elif keyword in ONE:
         yield value, place
     elif keyword in MANY or keyword in NAMED:
-        raise SchemaError(f"`{place}` has to be a {'list' if keyword in MANY else 'mapping'}")
+        raise SchemaError(f"`{place}` must be a {'list' if keyword in MANY else 'mapping'}")
 
 
 def _keyword(schemas: _Schemas, keyword: str, value: Any, place: str) -> None:
     """Validate one keyword and its value."""
     if keyword not in KEYWORDS:
-        raise SchemaError(f"`{keyword}` at `{place}` is no keyword that a check's schema may have")
+        raise SchemaError(f"unsupported keyword `{keyword}` at `{place}`")
     if keyword == "$schema" and not (isinstance(value, str) and DRAFTS.fullmatch(value)):
-        raise SchemaError(f"`$schema: {value}` is no draft of JSON Schema that is known here")
+        raise SchemaError(f"unsupported draft of JSON Schema, `$schema: {value}`")
     if keyword == "$ref":
         target = str(value)
         if not isinstance(value, str) or not (target == "#" or target.startswith("#/")):
-            raise SchemaError(f"`$ref: {target[:200]}` at `{place}` leads out of the schema; write `#/...`")
+            raise SchemaError(f"`$ref: {target[:200]}` at `{place}` points outside the schema. Use `#/...`")
         schemas.refs.append((place, target))
         schemas.asks[place].append(target)
     if keyword == "pattern":
@@ -141,7 +141,7 @@ def _keyword(schemas: _Schemas, keyword: str, value: Any, place: str) -> None:
         for pattern in value:
             _pattern(pattern, place)
     if isinstance(value, float) and not math.isfinite(value):
-        raise SchemaError(f"`{keyword}: {value}` at `{place}` is no number")
+        raise SchemaError(f"`{keyword}: {value}` at `{place}` isn't a number")
 
 
 def _pattern(pattern: Any, place: str) -> None:
@@ -150,24 +150,24 @@ def _pattern(pattern: Any, place: str) -> None:
         re.compile(pattern)
         runs_away = may_run_away(pattern, LONGEST_TEXT, 1)
     except (re.error, TypeError, OverflowError, RecursionError) as error:
-        raise SchemaError(f"`{str(pattern)[:200]}` at `{place}` is no regular expression: {error}") from None
+        raise SchemaError(f"invalid regular expression `{str(pattern)[:200]}` at `{place}`: {error}") from None
     if runs_away:
-        raise SchemaError(f"the pattern `{pattern[:200]}` at `{place}` could search a text for ever")
+        raise SchemaError(f"the pattern `{pattern[:200]}` at `{place}` could run forever")
 
 
 def _count_schemas(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[str, ...]) -> int:
     """Return the number of schemas that apply to a value through a schema; each is visited once."""
     if place in above:
-        raise SchemaError(f"`$ref: {place}` leads back to itself without a step into the value")
+        raise SchemaError(f"`$ref: {place}` refers to itself")
     if place not in known:
         if len(above) > MOST_DEPTH:
-            raise SchemaError(f"references follow each other more than {MOST_DEPTH} times")
+            raise SchemaError(f"a chain of more than {MOST_DEPTH} references")
         asks = schemas.asks.get(place, [])
         known[place] = min(
             MOST_ASKED + 1, 1 + sum(_count_schemas(schemas, each, known, (*above, place)) for each in asks)
         )
     if known[place] > MOST_ASKED:
-        raise SchemaError(f"references repeat more than {MOST_ASKED:,} schemas for one value")
+        raise SchemaError(f"the references expand to more than {MOST_ASKED:,} schemas for one value")
     return known[place]
 
 

@@ -50,18 +50,25 @@ def _related(
 ) -> Iterator[Problem]:
     to, field = target(one), str(one.kwargs["field"])
     if to not in known:
-        hint = f"There are: {listed(sorted(known))}.{did_you_mean(to, known)}"
-        yield Problem("SR202", one.place, f"unknown ref `{to}`", hint)
+        hint = f"Seeds and models: {listed(sorted(known))}.{did_you_mean(to, known)}"
+        yield Problem("SR202", one.place, f"unknown model or seed `{to}`", hint)
     elif to in views:
-        yield Problem("SR715", one.place, f"{to} is a view", "Name a seed, or a model that is kept as a table.")
+        yield Problem(
+            "SR715",
+            one.place,
+            f"the relationship refers to `{to}`, which is a view",
+            "Name a seed, or a model with `materialized: table`.",
+        )
     elif to in below:
-        hint = "The check would have to wait for a table that waits for this one: put it on that table."
-        yield Problem("SR715", one.place, f"{to} is made of this model", hint)
+        hint = f"Move the check to `{to}`. A check can't wait for a table that depends on its own model."
+        yield Problem("SR715", one.place, f"the relationship refers to `{to}`, which depends on this model", hint)
     elif field not in known[to]:
-        yield Problem("SR705", one.place, f"{to} has no column `{field}`", did_you_mean(field, known[to]).strip())
+        yield Problem("SR705", one.place, f"unknown column `{field}` of `{to}`", did_you_mean(field, known[to]).strip())
     elif family_of(column.type) != family_of(known[to][field].type):
-        message = f"`{column.name}` is {column.type}, `{field}` of {to} is {known[to][field].type}"
-        yield Problem("SR713", one.place, message, "Compare columns of one type: cast in the model.")
+        message = (
+            f"different types: `{column.name}` is {column.type}, but `{field}` of `{to}` is {known[to][field].type}"
+        )
+        yield Problem("SR713", one.place, message, "Cast one of the columns in its model.")
 
 
 def _below(graph: Graph, name: str) -> set[str]:

@@ -57,7 +57,7 @@ def condition_tree(text: str) -> exp.Expr:
     """Return a `row_condition` parsed: one boolean expression over the row's own columns. Raises: ValueError."""
     tree = _parse_query(f"SELECT * FROM {BATCH} WHERE {text}")
     if not isinstance(tree, exp.Select) or _condition(tree) is None:
-        raise ValueError("a condition is one boolean expression over the row's own columns")
+        raise ValueError("it must be one boolean expression over the row's columns")
     return tree.args["where"].this  # type: ignore[no-any-return]
 
 
@@ -74,9 +74,9 @@ def batch_text(text: str) -> str:
     """
     found = [piece[0] for piece in BRACES.finditer(text)]
     if any(piece in ("{", "}") for piece in found):
-        raise ValueError("only {batch} may stand in braces; double other braces: {{3}}")
+        raise ValueError("only {batch} is allowed in braces. Double other braces: {{3}}")
     if "{batch}" not in found:
-        raise ValueError("the query has to read {batch}")
+        raise ValueError("the query must read {batch}")
     written = {"{{": "{", "}}": "}", "{batch}": BATCH}
     return BRACES.sub(lambda piece: written[piece[0]], text)
 
@@ -85,23 +85,23 @@ def _parse_query(query: str) -> exp.Query:
     try:
         trees = sqlglot.parse(query, dialect=_DIALECT)
     except SqlglotError as error:
-        raise ValueError(f"not SQL: {text_lines(str(error))[0]}") from None
+        raise ValueError(f"invalid SQL: {text_lines(str(error))[0]}") from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query) or tree.find(exp.Into, exp.Command, exp.DML, exp.DDL):
-        raise ValueError("it has to be one SELECT")
+        raise ValueError("it must be one SELECT")
     names = {cte.alias for cte in tree.find_all(exp.CTE)}
     if BATCH in names:
-        raise ValueError("a CTE may not hide {batch}")
+        raise ValueError("a CTE must not have the name of {batch}")
     for table in tree.find_all(exp.Table):
         plain = isinstance(table.this, exp.Identifier) and not table.args.get("db")
         if not plain or table.name not in {BATCH, *names}:
-            raise ValueError(f"it may read {{batch}} alone, not {table.sql(dialect=_DIALECT)}")
+            raise ValueError(f"it must read {{batch}} only, not {table.sql(dialect=_DIALECT)}")
     for function in tree.find_all(exp.Func):
         refused = refusal(function)
         if refused:
             raise ValueError(refused[1])
     for _, why, _ in unlike(tree):
-        raise ValueError(f"{why}; checks run on DuckDB")
+        raise ValueError(f"{why}. Checks run on DuckDB")
     return tree
 
 

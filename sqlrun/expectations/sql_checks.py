@@ -22,7 +22,7 @@ from sqlrun.render import render
 from sqlrun.transpile.dialect import DIALECT
 from sqlrun.transpile.trees import place_of
 
-ONE = "Read one model by {{ ref('model') }}; what needs two tables is compared in a model, and its rows are checked."
+ONE = "Read one model by {{ ref('model') }}. To compare two tables, write a model that joins them, and check its rows."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def read(project: Project, name: str, file: str, text: str) -> SqlCheck | None:
         batch_query(query)
     except ValueError as error:
         raise ProjectError(
-            [Problem("SR711", place, str(error), "A check is one SELECT of rows of its model.")]
+            [Problem("SR711", place, str(error), "Write one SELECT that returns rows of the model.")]
         ) from None
     severity = str(config.get("severity", CRITICAL))
     on_fail = str(config.get("on_fail", follows(severity)))
@@ -71,11 +71,11 @@ def _model(project: Project, rendered: Rendered) -> Model:
         return models[read[0]]
     wrong = next((name for name in read if name not in models), read[1] if len(read) > 1 else "")
     if not read:
-        message = "a check reads the model that it is of, and this one reads none"
+        message = "the check reads no model"
     elif wrong in models:
-        message = f"a check is of one model, and this one reads {' and '.join(read)}"
+        message = f"the check reads more than one model: {' and '.join(read)}"
     else:
-        message = f"a check is of a model, and `{wrong}` is none"
+        message = f"the check reads `{wrong}`, which is not a model"
     word = wrong.rpartition("__")[2]
     line = next((n for n, text in enumerate(lines, 1) if word and word in text and "{{" in text), 1)
     column = lines[line - 1].find(word) + 1 if word else 1
@@ -86,7 +86,7 @@ def _model(project: Project, rendered: Rendered) -> Model:
 def _elsewhere(rendered: Rendered, node: exp.Expr, why: str, instead: str) -> Problem:
     line, column = place_of(cast(exp.Expression, node))
     place, excerpt = source_place(rendered, line or 1, column or 1)
-    return Problem("SR711", place, f"{why}; checks run on DuckDB", instead, excerpt)
+    return Problem("SR711", place, f"{why}. Checks run on DuckDB", instead, excerpt)
 
 
 def _over_batch(tree: exp.Query, text: str) -> str:

@@ -48,7 +48,9 @@ def suggest(engine: Engine, table: Relation, model: Model, known: Collection[Exp
     columns = [column for column in model.columns if column.name in {c.name for c in table.columns}]
     rows, profiled = _profiled(engine, table, columns)
     if not rows:
-        raise UsageError(f"{model.name} has no rows at this tick, so there is nothing to suggest. Choose a --tick.")
+        raise UsageError(
+            f"`{model.name}` has no rows at this tick, so sqlrun can't suggest checks. Choose another tick with --tick."
+        )
     existing = {(e.type, str(e.kwargs.get("column", ""))) for e in known}
     lines = ["expectations:"]
     for kind, column, kwargs, why in _suggested(rows, profiled, as_of):
@@ -96,18 +98,23 @@ def _suggested(rows: int, profiled: list[Profiled], as_of: datetime) -> Iterator
         yield from _filled(column, rows)
         if column.few and all(value.isprintable() and len(value) <= LONGEST_VALUE for value in column.few):
             listed = ", ".join(_quoted(value) for value in column.few)
-            yield "expect_column_values_to_be_in_set", column.name, [f"value_set: [{listed}]"], "There are no others."
+            yield (
+                "expect_column_values_to_be_in_set",
+                column.name,
+                [f"value_set: [{listed}]"],
+                "There are no other values.",
+            )
         yield from _between(column, as_of)
         if column.family in ("text", "integer") and rows >= MANY_ROWS and column.distinct == rows:
-            yield "expect_column_values_to_be_unique", column.name, [], "No value is there twice."
+            yield "expect_column_values_to_be_unique", column.name, [], "No value occurs twice."
 
 
 def _filled(column: Profiled, rows: int) -> Iterator[_Suggested]:
     share = math.floor(column.values / rows * 100) / 100
     if column.values == rows:
-        yield "expect_column_values_to_not_be_null", column.name, [], "Each row has one."
+        yield "expect_column_values_to_not_be_null", column.name, [], "No row lacks a value."
     elif share >= LEAST_SHARE:
-        yield "expect_column_values_to_not_be_null", column.name, [f"mostly: {share}"], "Most rows have one."
+        yield "expect_column_values_to_not_be_null", column.name, [f"mostly: {share}"], "Most rows have a value."
 
 
 def _between(column: Profiled, as_of: datetime) -> Iterator[_Suggested]:
@@ -121,11 +128,11 @@ def _between(column: Profiled, as_of: datetime) -> Iterator[_Suggested]:
             past = False
             if all(math.isfinite(end) for end in (least, greatest)):
                 ends = [f"min_value: {_number(least)}", f"max_value: {_number(greatest)}"]
-                yield kind, column.name, ends, "As wide as what was there when this was written."
+                yield kind, column.name, ends, "The range of the values when this check was written."
         case _:
             past = False
     if past:
-        yield kind, column.name, ["max_value: {$PARAMETER: as_of}"], "Nothing is of the future."
+        yield kind, column.name, ["max_value: {$PARAMETER: as_of}"], "No value is in the future."
 
 
 def _number(value: int | Decimal | float) -> str:

@@ -53,7 +53,7 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
             {"column": column.name},
             CRITICAL,
             FAIL,
-            f"the contract says that {column.name} is never null",
+            f"{column.name} is never null",
             column.place,
         )
         for column in model.columns
@@ -80,7 +80,7 @@ def _unique(model: Model) -> Expectation:
         kwargs,
         CRITICAL,
         FAIL,
-        "the contract's grain: " + ", ".join(model.grain),
+        "rows are unique by " + ", ".join(model.grain),
         first.place if first else Place(model.contract_file),
     )
 
@@ -92,13 +92,13 @@ def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) 
     quarantined before they land.
     """
     if is_view and suite.expectations:
-        hint = "Check the models that read it, or materialize it as a table."
-        message = f"{model.name} is a view: nothing of it is stored, so nothing can be checked"
+        hint = "Check the models that read the view, or set `materialized: table`."
+        message = f"`{model.name}` is a view, and sqlrun checks tables only"
         return (Problem("SR719", suite.expectations[0].place, message, hint),)
     found = [problem for expectation in suite.expectations for problem in _problems(expectation, model, lands)]
     if suite.max_quarantined is not None and not lands:
-        message = f"{model.name} reads no source, so none of its rows can be quarantined"
-        hint = "Put max_quarantined into the suite of the model that lands the source."
+        message = f"`{model.name}` reads no source, so it can't quarantine rows"
+        hint = "Move max_quarantined to the suite of the model that lands the source."
         found.append(Problem("SR708", suite.max_quarantined.place, message, hint))
     return tuple(sorted(found, key=lambda problem: (problem.place, problem.code)))
 
@@ -114,11 +114,11 @@ def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Probl
     kind = CATALOGUE.get(expectation.type)
     if kind is None:
         hint = near(expectation.type, tuple(CATALOGUE))
-        message = f"there is no expectation `{expectation.type}`"
+        message = f"unknown expectation `{expectation.type}`"
         return [*found, Problem("SR701", place, message, hint)]
     if kind.refused:
-        message = f"sqlrun does not run `{kind.name}`"
-        return [*found, Problem("SR702", place, message, f"Why: {kind.refused}.")]
+        message = f"sqlrun doesn't support `{kind.name}`"
+        return [*found, Problem("SR702", place, message, f"The reason: {kind.refused}.")]
     named = [*_arguments(expectation, kind)] or [*_named_columns(expectation, kind, model)]
     # Values and SQL are only valid if the arguments and columns exist.
     deeper = named or [*_values(expectation, kind, model)]
@@ -131,34 +131,34 @@ _Mistake = tuple[str, str, str]  # code, message, hint
 
 def _words(expectation: Expectation) -> Iterator[_Mistake]:
     if expectation.severity not in SEVERITIES:
-        message = f"`{expectation.type}`: no severity `{expectation.severity}`"
+        message = f"unknown severity `{expectation.severity}` of `{expectation.type}`"
         yield "SR706", message, near(expectation.severity, SEVERITIES)
     if expectation.on_fail not in ON_FAIL:
-        message = f"`{expectation.type}`: on_fail can't be `{expectation.on_fail}`"
+        message = f"unknown on_fail `{expectation.on_fail}` of `{expectation.type}`"
         yield "SR707", message, near(expectation.on_fail, ON_FAIL)
 
 
 def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Mistake]:
     for name in expectation.kwargs:
         if name not in kind.allowed:
-            yield "SR703", f"`{kind.name}` has no argument `{name}`", near(name, kind.allowed)
+            yield "SR703", f"unknown argument `{name}` of `{kind.name}`", near(name, kind.allowed)
     for name in kind.columns + kind.required:
         if expectation.kwargs.get(name) is None:
-            yield "SR704", f"`{kind.name}` needs the argument `{name}`", ""
+            yield "SR704", f"`{kind.name}` lacks the argument `{name}`", f"Add `{name}:` to its kwargs."
     for bounds in (("min_value", "max_value"), ("min_ratio", "max_ratio")):
         bounded = set(bounds) <= set(kind.allowed) and "threshold" not in kind.allowed
         if bounded and all(expectation.kwargs.get(name) is None for name in bounds):
-            yield "SR704", f"`{kind.name}` needs {' or '.join(bounds)}", ""
+            yield "SR704", f"`{kind.name}` lacks {' and '.join(bounds)}", "Add at least one of them to its kwargs."
 
 
 def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     names = tuple(column.name for column in model.columns)
     for name in columns_of(expectation, kind.columns):
         if name not in names:
-            yield "SR705", f"{model.name} has no column `{name}`", near(name, names)
+            yield "SR705", f"unknown column `{name}` of `{model.name}`", near(name, names)
     listed = expectation.kwargs.get("column_list")
     if "column_list" in kind.columns and (not isinstance(listed, list) or len(listed) < 2):
-        yield "SR713", "column_list has to be a list of two columns or more", ""
+        yield "SR713", "column_list must be a list of at least two columns", "Write column_list: [a, b]"
 
 
 def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
@@ -175,13 +175,13 @@ def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mis
         try:
             batch_query(str(kwargs["unexpected_rows_query"]))
         except ValueError as error:
-            yield "SR711", f"unexpected_rows_query: {error}", "Write `select * from {batch} where …`."
+            yield "SR711", f"unexpected_rows_query: {error}", "Use the form `select * from {batch} where …`."
     ignored = kwargs.get("ignore_row_if")
     if ignored is not None:
         word = _IGNORE.get(kind.name, "both")
         choices = (f"{word}_values_are_missing", _any_missing(word), _never(word))
         if ignored not in choices:
-            yield "SR713", f"ignore_row_if can't be `{ignored}`", near(str(ignored), choices)
+            yield "SR713", f"unknown ignore_row_if `{ignored}`", near(str(ignored), choices)
     try:
         yield from _typed(expectation, kind, model)
     except ValueError as error:
@@ -201,7 +201,7 @@ def _parameters(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
         for value in argument if isinstance(argument, list) else [argument]:
             name = parameter(value)
             if name is not None and name not in PARAMETERS:
-                yield "SR712", f"there is no parameter `{name}`", near(name, PARAMETERS)
+                yield "SR712", f"unknown parameter `{name}`", near(name, PARAMETERS)
 
 
 def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Mistake]:
@@ -210,26 +210,26 @@ def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Mistake]:
         return
     wrong = isinstance(mostly, bool) or not isinstance(mostly, (int, float))
     if wrong or not 0 < float(mostly) <= 1:  # type: ignore[arg-type]
-        message = f"`{kind.name}`: mostly is {mostly!r}"
-        yield "SR710", message, "It is the share of rows that have to be good: above 0, up to 1."
+        message = f"invalid mostly `{mostly!r}` of `{kind.name}`"
+        yield "SR710", message, "Write the share of rows that must pass, above 0 and up to 1."
 
 
 def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
     listed = kwargs.get("regex_list")
     patterns = [kwargs["regex"]] if "regex" in kwargs else listed
     if listed is not None and not isinstance(listed, list):
-        yield "SR713", "regex_list has to be a list", ""
+        yield "SR713", "regex_list must be a list", "Write regex_list: ['a', 'b']"
         return
     for pattern in patterns if isinstance(patterns, list) else []:
         try:
             re.compile(str(pattern))
         except re.error as error:
-            yield "SR709", f"`{pattern}` is not a regular expression: {error}", ""
+            yield "SR709", f"invalid regular expression `{pattern}`: {error}", "Fix the pattern."
 
 
 def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
     if kwargs.get("condition_parser", "spark") != "spark":
-        yield "SR713", "condition_parser can only be `spark`", "row_condition is Spark SQL here."
+        yield "SR713", "condition_parser must be `spark`", "Write row_condition in Spark SQL."
     if kwargs.get("row_condition") is not None:
         try:
             condition_tree(str(kwargs["row_condition"]))
@@ -241,13 +241,13 @@ def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mist
     kwargs, types = expectation.kwargs, families(model.columns)
     family = types.get(str(kwargs.get("column")), "other")
     if _TEXT_ONLY.search(kind.name) and family not in ("text", "other"):
-        message = f"`{kind.name}` reads text, and `{kwargs['column']}` is {family}"
-        yield "SR714", message, "Compare values, or cast in the model."
+        message = f"`{kind.name}` requires text, but `{kwargs['column']}` is {family}"
+        yield "SR714", message, "Use an expectation about values, or cast the column in the model."
         return
     if "value_set" in kwargs:
         values = kwargs["value_set"]
         if not isinstance(values, list):
-            yield "SR713", f"`{kind.name}`: value_set has to be a list", ""
+            yield "SR713", f"`{kind.name}`: value_set must be a list", ""
             return
         for value in values:
             typed(value, family)
@@ -266,37 +266,41 @@ def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Mistake]:
     if parameter(low) or parameter(high) or low is None or high is None:
         return
     if low > high:  # type: ignore[operator]
-        yield "SR713", f"min_{what} {low} is above max_{what} {high}", ""
+        yield "SR713", f"min_{what} {low} is greater than max_{what} {high}", "Correct one of them."
 
 
 def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Mistake]:
     if expectation.on_fail != QUARANTINE:
         return
     if not lands:
-        message = f"{model.name} reads no source, so none of its rows can be quarantined"
-        yield "SR708", message, "Put the rule on the model that lands the source, or on_fail: fail."
+        message = f"`{model.name}` reads no source, so it can't quarantine rows"
+        yield "SR708", message, "Move the rule to the model that lands the source, or set on_fail: fail."
     elif passes(expectation, model.columns) is None:
-        message = f"`{expectation.type}` does not say of one row that it is bad"
-        yield "SR708", message, "Quarantine takes rows out one by one; use on_fail: fail or warn."
+        message = f"`{expectation.type}` can't quarantine rows, because it doesn't check them one by one"
+        yield "SR708", message, "Set on_fail: fail or on_fail: warn."
     elif expectation.kwargs.get("mostly", 1) != 1:
-        message = "`mostly` says how many bad rows are fine; quarantine takes out each one"
-        yield "SR708", message, "Leave one of the two out."
+        message = "`mostly` and on_fail: quarantine contradict each other"
+        yield (
+            "SR708",
+            message,
+            "Remove one of them. `mostly` allows some bad rows, but quarantine removes each of them.",
+        )
 
 
 def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Mistake]:
     if expectation.type != VOLUME:
         return
     if not lands:
-        message = f"{model.name} reads no source, so nothing lands in it"
-        yield "SR720", message, "Put the check into the suite of the model that lands the source."
+        message = f"`{model.name}` reads no source, so no lines land in it"
+        yield "SR720", message, "Move the check to the suite of the model that lands the source."
     ends = [expectation.kwargs.get(name) for name in ("min_ratio", "max_ratio")]
     for name, value in zip(("min_ratio", "max_ratio"), ends, strict=True):
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf
         ):
-            yield "SR713", f"{name} can't be {value!r}", "It is a share of what is usual, as in 0.5; 1 is the same."
+            yield "SR713", f"invalid {name} `{value!r}`", "Write a share of the usual number of rows, such as 0.5."
             return
     yield from _ordered(ends, "ratio")
     weeks = expectation.kwargs.get("weeks", 1)
     if isinstance(weeks, bool) or not isinstance(weeks, int) or not 1 <= weeks <= WEEKS:
-        yield "SR713", f"weeks can't be {weeks!r}", f"Measures of 1 to {WEEKS} weeks are compared."
+        yield "SR713", f"invalid weeks `{weeks!r}`", f"Write a number of weeks from 1 to {WEEKS}."

@@ -105,7 +105,7 @@ def _moment(value: Value, family: Family) -> Value:
     if family == "timestamp_ntz":
         return moment.replace(tzinfo=None)
     if moment.time() != time() and not isinstance(value, AsOf):
-        raise ValueError(f"{value} has a time of day, and the column is a date")
+        raise ValueError(f"{value} has a time of day, but the column is a date")
     return moment.date()
 
 

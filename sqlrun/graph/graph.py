@@ -99,11 +99,11 @@ def _circle(circle: list[str], items: Mapping[str, Rendered]) -> Problem:
     edges = list(zip(circle, [*circle[1:], circle[0]], strict=True))
     place, excerpt = _ref_place(items[circle[0]], edges[0][1])
     if len(circle) == 1:
-        hint = "Write the query over its inputs alone: sqlrun keeps the old rows, the model needn't read them."
+        hint = "Query the inputs alone. sqlrun retains the earlier rows, so the model doesn't need to read itself."
         return Problem("SR401", place, f"the model `{circle[0]}` reads itself", hint, excerpt)
     steps = ", ".join(f"{_ref_place(items[a], b)[0]} reads {b}" for a, b in edges)
-    message = f"the models read each other in a circle: {' -> '.join([*circle, circle[0]])}"
-    return Problem("SR401", place, message, f"Take one of these out: {steps}.", excerpt)
+    message = f"these models depend on each other in a cycle: {' -> '.join([*circle, circle[0]])}"
+    return Problem("SR401", place, message, f"Remove one of these references: {steps}.", excerpt)
 
 
 def _ref_place(item: Rendered, wanted: str) -> tuple[Place, str]:
@@ -144,7 +144,7 @@ def _union(graph: Graph, texts: Iterable[str]) -> set[str]:
 def _matched(graph: Graph, text: str) -> set[str]:
     found = SELECTOR.fullmatch(text)
     if not found or (found["at"] and (found["above"] or found["below"])):
-        message = f"`{text}` is not a selector. Write a name, +name, name+, 2+name+1, @name, stg_*, a folder"
+        message = f"`{text}` is not a selector. Use a name, +name, name+, 2+name+1, @name, stg_*, a folder"
         raise UsageError(f"{message}, tag:x, path:folder or source:x.")
     base = _base(graph, found["body"])
     if found["at"]:
@@ -181,7 +181,7 @@ def _base(graph: Graph, text: str) -> set[str]:
             }
         case _:
             advice = _near(method, METHODS)
-            raise UsageError(f"unknown selector method `{method}:`. There are tag:, path: and source:.{advice}")
+            raise UsageError(f"unknown selector method `{method}:`. Known methods: tag:, path:, source:.{advice}")
     if not chosen:
         raise UsageError(f"the selector `{text}` matches nothing.{_near(value if colon else text, known)}")
     return chosen

@@ -200,12 +200,12 @@ def chosen(lineage: Lineage, text: str) -> tuple[Item, ...]:
     node, _, column = wanted.rpartition(".")
     if node not in nodes:
         near = did_you_mean(wanted, nodes) or did_you_mean(node, nodes)
-        hint = f"There are: {listed(sorted(nodes))}.{near}"
-        message = f"`{text}` names no model, seed or source, nor a column of one"
+        hint = f"Models, seeds and sources: {listed(sorted(nodes))}.{near}"
+        message = f"unknown model, seed, source or column `{text}`"
         raise ProjectError([Problem("SR402", Place("models"), message, hint)])
     names = [item.column for item in lineage.columns(nodes[node])]
     if column not in names:
-        message = f"{node} has no column `{column}`"
+        message = f"unknown column `{column}` of `{node}`"
         hint = f"Columns: {', '.join(names)}.{did_you_mean(column, names)}"
         raise ProjectError([Problem("SR403", lineage.places[nodes[node]], message, hint)])
     return (Item(nodes[node], column),)

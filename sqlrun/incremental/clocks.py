@@ -64,8 +64,8 @@ def no_rule(part: exp.Expr) -> Refusal:
     """Return the refusal (SR521) of an expression that reads the clock in an unsupported place."""
     return Refusal(
         "SR521",
-        f"`{part.sql('databricks')}` moves with as_of in a place that has no rule",
-        "Compute it in the select list of a CTE, or put it into WHERE.",
+        f"`{part.sql('databricks')}` depends on the clock in a place that sqlrun can't maintain incrementally",
+        "Move it to the select list of a CTE, or to WHERE.",
         part,
     )
 
@@ -73,6 +73,6 @@ def no_rule(part: exp.Expr) -> Refusal:
 def may_change(expression: exp.Expr) -> Reason:
     """Return the reason (SR547) for reading all rows: the clock may change the expression in any of them."""
     line, column = place_of(expression)
-    why = f"`{expression.sql('databricks')}` may change with as_of for any row"
-    advice = "Compare a bare column with current_timestamp() plus or minus a constant interval, in WHERE."
+    why = f"`{expression.sql('databricks')}` depends on the clock and may change for any row"
+    advice = "Compare a plain column with current_timestamp() plus or minus a constant interval, in WHERE."
     return Reason("SR547", why, advice, line, column)

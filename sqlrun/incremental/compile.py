@@ -184,7 +184,12 @@ def _typed(root: Node, contract: Model) -> Node:
 def _landing(query: Query, catalog: _Catalog) -> Compiled:
     contract = query.rendered.model
     unknown = [
-        Problem("SR730", c.place, f"a field of a line can't be {c.type}", f"Take one of {line_types.NAMES}.")
+        Problem(
+            "SR730",
+            c.place,
+            f"source fields don't support the type {c.type}",
+            f"Use one of these types: {line_types.NAMES}.",
+        )
         for name in query.rendered.sources
         for c in catalog.sources[name].columns
         if not line_types.known(c.type)
@@ -198,12 +203,12 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     read = properties.tables(root)
     # A landing query sees only new lines: it must be linear, and its rows may never leave.
     if len(read) != 1 or not properties.is_linear(root) or not properties.only_grows(root):
-        why = "a model that reads a source lands its rows: it may only filter and rename them"
-        instead = "Read one source here, and join or group in a model that refs this one."
+        why = "a model that reads a source may only filter and rename columns"
+        instead = "Land one source here. Join and group in another model that reads this one."
         clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
         landed = Refusal("SR531", why, instead, query.tree.find(*clauses))
         raise ProjectError([_problem(query, landed.reason)])
-    reason = Reason("SR546", "the rows of new files are added as they come")
+    reason = Reason("SR546", "sqlrun appends the rows of new files")
     columns = _stored(contract.columns)
     stage = Stage(
         name=query.name,
@@ -272,8 +277,8 @@ def _check_partitions(query: Query) -> None:
     for name in query.rendered.config.partition_by:
         column = contract.column(name)
         if column is not None and not hidden_partitions.may_part(column.type):
-            message = f"{query.name} can't be partitioned by `{name}`: its values are {column.type}"
-            hint = "Take a column of days, whole numbers, booleans, texts or times, or leave `partition_by` out."
+            message = f"`{query.name}` can't be partitioned by `{name}`, which is {column.type}"
+            hint = "Partition by a date, whole number, boolean, string or timestamp, or remove `partition_by`."
             raise ProjectError([Problem("SR735", column.place, message, hint)])
 
 
@@ -284,7 +289,9 @@ def _check_contract(compiled: Compiled) -> None:
     for stage in compiled.stages:
         if ORDER.index(stage.strategy) > limit:
             reason = stage.reason
-            message = f"{compiled.name} is kept by `{stage.strategy}`, its contract says at_worst: {allowed}"
+            message = (
+                f"`{compiled.name}` needs the strategy `{stage.strategy}`, but its contract sets at_worst: {allowed}"
+            )
             hint = f"{reason.code}: {reason.why}. {reason.instead}".rstrip()
             place, excerpt = source_place(compiled.query.rendered, reason.line or 1, reason.column or 1)
             raise ProjectError([Problem("SR530", place, message, hint, excerpt)])

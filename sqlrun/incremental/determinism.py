@@ -42,12 +42,12 @@ SPARK_NAMES: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "approx_percentile",
 }
 ADVICE = {
-    "collect": "Sort it where it is collected: sort_array(collect_list(x)).",
-    "first": "Say which: min(x), max(x), or max(struct(version, x)).x for the newest.",
-    "ties": "Write max(struct(y, x)).x, which decides ties by x.",
-    "approximate": "Take the exact one: percentile(x, 0.5).",
-    "sketch": "Write count(distinct x), which is exact and kept by what changed, or approx_count_distinct(x).",
-    "mode": "Count the values and keep the first of row_number().",
+    "collect": "Sort the result: sort_array(collect_list(x)).",
+    "first": "Use min(x), max(x), or max(struct(version, x)).x for the latest value.",
+    "ties": "Use max(struct(y, x)).x, which breaks ties by x.",
+    "approximate": "Use the exact percentile(x, 0.5).",
+    "sketch": "Use count(distinct x), which is exact and incremental, or approx_count_distinct(x).",
+    "mode": "Count the values, and select the first row by row_number().",
 }
 
 

@@ -110,8 +110,8 @@ def scan_of(name: str, node: Node) -> Scan:
             called = column_names.name(output, node)
             raise Refusal(
                 "SR524",
-                f"sqlrun can't tell the type of `{called}`, which has to be kept between ticks",
-                "Cast it to the type that it has, such as cast(... as bigint) or cast(... as decimal(18, 2)).",
+                f"the type of `{called}` is unknown, and sqlrun must store it between ticks",
+                "Cast it to its type, for example cast(... as bigint) or cast(... as decimal(18, 2)).",
             )
     return Scan(name, node.columns, tuple(known.values()), unique=node.grain())
 
@@ -131,7 +131,7 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
     columns = tuple(StoredColumn(c, known[c].text, known[c].nullable) for c in node.columns)
     target = Target(columns, node.grain() or (), ())
     projected = Project(node, tuple((c, column(c)) for c in node.columns))
-    reason = Reason("SR540", "an inner result that the model's query reads again")
+    reason = Reason("SR540", "sqlrun stores an intermediate result of the query in a hidden table")
     return own_stage(name, model, projected, target, reason)
 
 
@@ -167,15 +167,15 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
     # Methods from cheap to expensive: each requires less of the query than the one before.
     if isinstance(below, Aggregate) and below.is_additive():
         state = additive(top, below, target)
-        why = Reason("SR541", "sums and counts add up: the change of a group is added to its stored row")
+        why = Reason("SR541", "sqlrun adds the change of each group to its stored sums and counts")
         return stage("additive", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
     if isinstance(below, Latest):
         state = newest(top, below, target)
-        why = Reason("SR542", "the newest version wins against the stored row")
+        why = Reason("SR542", "sqlrun replaces a stored row by a newer version of the same key")
         return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
     # A linear query's change is the query over the change. With append-only inputs that change has no -1.
     if properties.is_linear(root) and properties.only_grows(root):
-        return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
+        return stage("append", "append", Reason("SR543", "sqlrun appends new rows, because the inputs are append-only"))
     copies = root.has_copies()
     # A declared grain is checked; a derived one is proved.
     key = target.grain or (None if copies else root.grain())
@@ -185,9 +185,9 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         return _without_key(stage, target, root, copies)
     null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
     if properties.is_linear(root):
-        why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
+        why = Reason("SR544", "sqlrun replaces the rows of each changed input row, found by the grain")
         return stage("rows", "merge", why, key=key, null_safe=null_safe)
-    why = Reason("SR545", "the groups that a change touches are computed again from their inputs")
+    why = Reason("SR545", "sqlrun recomputes the affected groups from their inputs")
     return stage("keys", "keys", why, key=key, null_safe=null_safe)
 
 
@@ -197,20 +197,18 @@ def _without_key(make: Callable[..., Stage], target: Target, root: Node, copies:
     hidden_key = _with_hidden_key(top, below) if not copies and properties.is_linear(root) else None
     if hidden_key is not None:
         node, hidden, key = hidden_key
-        why = Reason("SR544", "each changed input row changes its own rows, found by the key of its inputs")
+        why = Reason("SR544", "sqlrun replaces the rows of each changed input row, found by the key of the inputs")
         unsure = tuple(c.name for c in hidden if c.nullable)
         nullable = tuple(c.name for c in target.columns if c.name in key and c.nullable)
         made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*nullable, *unsure))
         return replace(made, hidden=tuple(c.name for c in hidden))
     if target.partition_by and properties.reads_everything(root) is None:
         why = Reason(
-            "SR549", "the rows have no key to be found by: the partitions that a change touches are computed again",
+            "SR549", "the rows have no key, so sqlrun recomputes the affected partitions",
             "Declare `grain:` in the contract.",
         )  # fmt: skip
         return make("partitions", "partitions", why)
-    return make(
-        "full", "full", Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
-    )
+    return make("full", "full", Reason("SR525", "the rows have no key", "Declare `grain:` in the contract."))
 
 
 def _with_hidden_key(
@@ -237,9 +235,11 @@ def _one_row(make: Callable[..., Stage], target: Target, root: Node) -> Stage:
     """Return the stage of a table of at most one row, under a constant key that readers don't see."""
     columns = (*target.columns, StoredColumn(ONE, "int", False))
     if properties.is_linear(root):
-        why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
+        why = Reason("SR544", "sqlrun replaces the rows of each changed input row, found by the grain")
         return make("rows", "merge", why, columns, key=(ONE,))
-    why = properties.reads_everything(root) or Reason("SR526", "an aggregate of the whole table that does not add up")
+    why = properties.reads_everything(root) or Reason(
+        "SR526", "an aggregate over the whole table that isn't a sum or count"
+    )
     return make("full", "full", why, columns, key=(ONE,))
 
 
@@ -369,9 +369,12 @@ def _sum_value(
         text = argument.sql("databricks")
         # Addition of floats isn't associative, so subtracting a deleted value doesn't restore the sum.
         if kind.text in ("double", "float", "real"):
-            why, instead = f"a sum over {kind.text} drifts: 0.1 + 0.2 - 0.2 is not 0.1", "Cast it to a decimal."
+            why, instead = (
+                f"an incremental sum over {kind.text} accumulates rounding errors",
+                "Cast the values to decimal.",
+            )
             raise Refusal("SR503", why, instead, call)
-        why = f"sqlrun can't tell the type of `{text}`, which has to be summed up exactly"
+        why = f"the type of `{text}` is unknown, and sqlrun must sum it exactly"
         raise Refusal("SR524", why, f"Cast it: cast({text} as {types.advised(argument, inner)}).", call)
     total_type = "bigint" if types.is_integer(kind) else f"decimal(38,{size[1]})"
     total = term(argument, "sum", total_type)
@@ -406,8 +409,8 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
             null_safe.append(stored)
         if name not in public:
             if not kind.text:
-                why = f"sqlrun can't tell the type of the group key `{column_names.text(expression, node.child)}`"
-                raise Refusal("SR524", why, "Show it in the select list, or cast it.", expression)
+                why = f"the type of the group key `{column_names.text(expression, node.child)}` is unknown"
+                raise Refusal("SR524", why, "Add it to the select list, or cast it.", expression)
             hidden.append(StoredColumn(stored, kind.text, kind.nullable))
     groups = {name for name, _ in node.keys}
     for name, item in top:
@@ -433,8 +436,8 @@ def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) 
             if not kind.text:
                 raise Refusal(
                     "SR524",
-                    f"sqlrun can't tell the type of `{column_names.name(name, node)}`",
-                    "Show it in the select list.",
+                    f"the type of `{column_names.name(name, node)}` is unknown",
+                    "Add it to the select list.",
                 )
             public[name] = f"_{name}" if not name.startswith("_") else name
             hidden.append(StoredColumn(public[name], kind.text, kind.nullable))

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sqlrun.incremental import column_names, determinism, functional_dependencies
 from sqlrun.incremental.algebra import Node, walk
+from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.operators.window import Window
 from sqlrun.transpile.refusals import Refusal
 
@@ -60,7 +61,7 @@ def _check_order(window: Window, item: exp.Window) -> None:
     advice = (
         f"Add {', '.join(column_names.name(key, window.child) for key in missing)} to the ORDER BY."
         if unique is not None
-        else "Declare the `grain` of the input in its contract and order by those columns too."
+        else f"Declare the `grain` of {_without_grain(window.child)} in its contract, and add it to the ORDER BY."
     )
     call = item.this
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -72,3 +73,9 @@ def _check_order(window: Window, item: exp.Window) -> None:
         else "it has no ORDER BY"
     )
     raise Refusal("SR502", f"{name}() leaves ties: {equal}", advice, item)
+
+
+def _without_grain(node: Node) -> str:
+    """Return the names of the tables below an operator that have no grain."""
+    names = dict.fromkeys(one.table for one in walk(node) if isinstance(one, Scan) and one.unique is None)
+    return " and ".join(f"`{name}`" for name in names) or "the input"

@@ -31,8 +31,8 @@ def require(context: TickContext, name: str, source: SourceReader, path: str) ->
         # If the table lands from scratch because it is corrupt, the checkpoint alone has its files.
         if not known:
             raise EngineError(
-                f"neither {name} at {old.path} nor its checkpoint can be read, so which files it was made of is not "
-                "known. If all of them are still there: sqlrun build --accept-lost-files",
+                f"neither {name} at {old.path} nor its checkpoint can be read, so sqlrun doesn't know which files it "
+                "landed. If no file is missing, run: sqlrun build --accept-lost-files",
                 model=name,
             ) from error
     # An earlier, unpublished tick may have landed some in the new table.
@@ -40,9 +40,9 @@ def require(context: TickContext, name: str, source: SourceReader, path: str) ->
     if lost:
         them = "a file" if len(lost) == 1 else f"{len(lost):,} files"
         raise EngineError(
-            f"{name} is to be landed anew, but {them} that the published table was made of can't be found in "
-            f"{source.location}: {some(lost)}. Their lines would be lost. Put back what is missing, undo the edit, or "
-            "build without it: sqlrun build --accept-lost-files",
+            f"sqlrun must land {name} again, but {them} of the published table can't be found in "
+            f"{source.location}: {some(lost)}. Their lines would be lost. Restore the files, undo the edit, or "
+            "build without them: sqlrun build --accept-lost-files",
             model=name,
         )
 

@@ -87,7 +87,7 @@ def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | No
     delta_table.create(TableSpec("quarantine", path, BOOK))
     table = delta_table.open_table(path)
     try:
-        with delta_table.explained(f"the book of quarantined lines {path} can't be written"):
+        with delta_table.explained(f"the table of quarantined lines {path} can't be written"):
             alone = None if after is None else delta_table.commit(f"quarantine:{rows[0]['event']}", 1, {})
             if after is not None and table.version() != after:
                 raise _overtaken()
@@ -97,14 +97,14 @@ def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | No
             raise _overtaken() from error
         raise
     delta_table.follow(path, table)
-    with delta_table.explained(f"the book of quarantined lines {path} can't be written"):
+    with delta_table.explained(f"the table of quarantined lines {path} can't be written"):
         if table.version() % COMPACT_EVERY == 0:
             delta_table.compact(path)
     storage_of(path).sync(path)
 
 
 def _overtaken() -> LockedError:
-    return LockedError("another command, or a build, has written about quarantined lines at this moment; try again")
+    return LockedError("another command or build wrote to the quarantine at the same time. Try again")
 
 
 def discarded(ledger: Ledger) -> list[dict[str, Any]]:

@@ -22,9 +22,9 @@ from sqlrun.transpile.writer import string
 # from scratch and the line is valid there.
 DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
 # Outcomes of a replayed line: it is a row of the model, is still in quarantine, or is filtered out by the query.
-CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
+CAME_IN, STILL, LEFT_OUT = "came in", "still quarantined", "left out by the query"
 # The source was landed from scratch, and the line is valid there.
-ANEW = "landed anew"
+ANEW = "landed again"
 OUTCOMES = (CAME_IN, ANEW, LEFT_OUT, STILL)
 BOOK = (
     StoredColumn("event", "string", False),  # one command or one landing; its rows share it

@@ -20,7 +20,7 @@ from sqlrun.maintain.tick_context import TickContext
 from sqlrun.publish.environment_paths import owner
 from sqlrun.source_api import SourceReader
 
-LOST = "its file is gone, and the source was landed anew without it"
+LOST = "its file is missing, and the source was landed again without it"
 
 
 def write_down(context: TickContext, model: Compiled, source: SourceReader, version: int, at: datetime) -> None:

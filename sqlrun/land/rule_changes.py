@@ -55,8 +55,9 @@ def message(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Ca
     lines = waiting()
     if not lines:
         return ""
-    verb = "waits" if lines == 1 else "wait"
+    verb = "is" if lines == 1 else "are"
     return (
-        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. They hold for lines "
-        f"that land from now on; to judge those again: sqlrun quarantine replay {model.name} --all"
+        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. The new "
+        "rules apply to lines "
+        f"that land from now on. To validate the quarantined lines again: sqlrun quarantine replay {model.name} --all"
     )

@@ -224,9 +224,13 @@ def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
     worth = [d for d in drifts if d.kind != "missing" or d.renamed or source.on_schema_change == SYNC]
     if not worth:
         return ""
-    advice = "Declare them" if source.on_schema_change == IGNORE else "`sqlrun drift --write` declares them"
+    advice = "Declare the fields" if source.on_schema_change == IGNORE else "`sqlrun drift --write` declares the fields"
+    if all(d.kind == "changed" for d in worth):
+        advice = "Correct the values in the source, or the types"
     kept = (
-        f"; the fields are kept: sqlrun show {model}__rescued" if renamed or any(d.kind == "new" for d in worth) else ""
+        f". The fields are in {model}__rescued: sqlrun show {model}__rescued"
+        if renamed or any(d.kind == "new" for d in worth)
+        else ""
     )
     return f"SR601 {source.group}.{source.name}: {listed(worth)}. {advice} in {source.place.file}{kept}"
 
@@ -234,9 +238,9 @@ def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
 def refusal(source: Source, drifts: Sequence[Drift]) -> str:
     """Return why a tick isn't published, for a source with `on_schema_change: fail`."""
     return (
-        f"SR602 source {source.group}.{source.name} is not what {source.place.file} declares, and says "
-        f"`on_schema_change: fail`: {listed(drifts)}. The lines have landed and none is lost. Declare what has "
-        "changed, by hand or with `sqlrun drift --write`, or write `on_schema_change: ignore`; then build again."
+        f"SR602 the lines of source {source.group}.{source.name} differ from {source.place.file}, which sets "
+        f"`on_schema_change: fail`: {listed(drifts)}. The lines have landed, and none is lost. Declare the "
+        "changes, by hand or with `sqlrun drift --write`, or set `on_schema_change: ignore`. Then build again."
     )
 
 
@@ -258,5 +262,5 @@ def _sentence(drift: Drift) -> str:
             maybe = f", renamed to {drift.renamed}?" if drift.renamed else ""
             return f"{drift.field} is missing in all {count}{maybe}"
         case _:
-            seen = f": {drift.seen} would hold it" if drift.seen else ""
+            seen = f": {drift.seen} would fit" if drift.seen else ""
             return f"{drift.field} is not of type {drift.declared or 'its type'} ({count}){seen}"

@@ -14,8 +14,8 @@ from sqlrun.land.schema_drift import APPEND, IGNORE, Drift
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import Source
 
-MARK = "# No line has it that landed last"
-DESCRIBE = "To be described."
+MARK = "# Missing in the lines that landed last"
+DESCRIBE = "Describe this column."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
     columns. `ignore` changes nothing.
     """
     if source.on_schema_change == IGNORE:
-        return Edited(text, (), ("it says `on_schema_change: ignore`",) if drifts else ())
+        return Edited(text, (), ("the source sets `on_schema_change: ignore`",) if drifts else ())
     wanted = [d for d in drifts if d.kind == "new" or source.on_schema_change != APPEND]
     left = [said for d in drifts if (said := _by_hand(source, d, d in wanted))]
     columns = _columns(text, source)
@@ -60,11 +60,11 @@ def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
 def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
     """Return why the analyst has to edit a difference; "" if sqlrun can."""
     if not wanted:
-        return f"{drift.field}: `append_new_columns` declares new fields alone"
+        return f"{drift.field}: `append_new_columns` declares new fields only"
     taken = {c.name.lower() for c in source.columns} | {c.name for c in landing_query.HIDDEN}
     match drift.kind:
         case "new" if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", drift.field) or drift.field.lower() in taken:
-            return f"{drift.field}: the name can't be a column's; it stays in {landing_query.RESCUED}"
+            return f"{drift.field}: the name isn't valid for a column, so the field stays in {landing_query.RESCUED}"
         case "inside":
             return f"{drift.field}: add the inner fields to its type, {drift.declared}"
         case "changed" | "widened" if not drift.seen:
@@ -155,4 +155,6 @@ def _require_readable(text: str, source: Source) -> None:
     found = [s for s in sources(Reader(source.place.file, text, problems)) if s.table == source.table]
     names = {c.name for c in found[0].columns} if found else set[str]()
     if problems or not names >= {c.name for c in source.columns}:
-        raise ValueError(f"{source.place.file}: its columns aren't written as one line or block each")
+        raise ValueError(
+            f"{source.place.file}: sqlrun can't edit its columns, because they aren't one line or block each"
+        )

@@ -50,11 +50,11 @@ def promises(
                 checks.append(_never_null(column, place))
                 continue
             if word in ("unique", "primary_key") and grain != (column,):
-                hint = f"Write `grain: [{column}]` above the columns: rows are unique by their grain."
-                reader.problem("SR110", place, f"`{word}` of column `{column}` is not what the grain says", hint)
+                hint = f"Set `grain: [{column}]` above the columns: the grain makes rows unique."
+                reader.problem("SR110", place, f"`{word}` of column `{column}` contradicts the grain", hint)
             elif word not in PLAIN:
-                hint = f"Here stand {KNOWN[key]}; other checks stand in expectations/, under the model's path."
-                reader.problem("SR110", place, f"`{word}` is not for `{key}` of a contract", hint)
+                hint = f"Use {KNOWN[key]} here. Write other checks in expectations/, under the model's path."
+                reader.problem("SR110", place, f"`{word}` isn't supported in `{key}` of a contract", hint)
             words.add("not_null" if word == "primary_key" else word)
     return frozenset(words), tuple(checks)
 
@@ -102,8 +102,8 @@ def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, An
         return word, reader.mapping(entry, place, "a constraint", ("type", "name", *more), ("type",))
     word = str(next(iter(entry), ""))
     for more in list(entry)[1:]:
-        hint = f"Begin a new item with `- {more}:`, or write it below `{word}:`, further in."
-        reader.problem("SR110", reader.place(entry, more), f"`{more}` stands beside `{word}` in one item", hint)
+        hint = f"Begin a new item with `- {more}:`, or indent `{more}:` below `{word}:`."
+        reader.problem("SR110", reader.place(entry, more), f"`{more}` and `{word}` are in the same list item", hint)
     return word, entry.get(word) or {}
 
 
@@ -114,13 +114,13 @@ def _plain(reader: Reader, word: str, arguments: Any, place: Place, key: str) ->
     known = ("name", "description", "config", "severity")
     severity = _severity(reader, reader.mapping(arguments, place, f"`{word}`", known))
     if word == "unique" and severity != CRITICAL:
-        hint = "Leave the severity out, or write expect_column_values_to_be_unique with it in expectations/."
-        reader.problem("SR110", place, "`unique` is the grain's, which can't be a warning", hint)
+        hint = "Remove the severity, or write expect_column_values_to_be_unique with a severity in expectations/."
+        reader.problem("SR110", place, "`unique` is part of the grain and can't be a warning", hint)
     return severity
 
 
 def _never_null(column: str, place: Place) -> Expectation:
-    what = f"the contract says that {column} is never null"
+    what = f"{column} is never null"
     return Expectation("expect_column_values_to_not_be_null", {"column": column}, WARNING, WARN, what, place)
 
 
@@ -146,14 +146,19 @@ def _check(
         values = plain(arguments["values"])
         if not isinstance(values, list) or not values:
             at = reader.value_place(arguments, "values")
-            reader.problem("SR103", at, "`values` must be a list with a value", "values: [placed, delivered]")
+            reader.problem(
+                "SR103",
+                at,
+                "`values` must be a list with at least one value",
+                "Write a list: values: [placed, delivered]",
+            )
             return
-        what = f"the contract says which values {column} may have"
+        what = f"{column} has one of the accepted values"
         yield Expectation(ACCEPTED, {"column": column, "value_set": values}, severity, on_fail, what, place)
         return
     table, field = _target(reader, arguments, "to_columns" if word == "foreign_key" else "field")
     if table and field:
-        what = f"the contract says that each {column} is a {field} of {table}"
+        what = f"each {column} exists in {table}.{field}"
         yield Expectation(
             RELATIONSHIPS, {"column": column, "to": table, "field": field}, severity, on_fail, what, place
         )
@@ -176,9 +181,9 @@ def _target(reader: Reader, arguments: Any, key: str) -> tuple[str, str]:
     found = REF.fullmatch(text)
     if found is None:
         reader.problem(
-            "SR110", reader.value_place(arguments, "to"), f"`to` can't be `{text}`", "to: ref('restaurants')"
+            "SR110", reader.value_place(arguments, "to"), f"invalid `to`: `{text}`", "Write a ref: to: ref('customers')"
         )
     if len(fields) != 1:
-        message = f"`{key}` has to name one column"
-        reader.problem("SR110", reader.value_place(arguments, key), message, f"{key}: restaurant_id")
+        message = f"`{key}` must name exactly one column"
+        reader.problem("SR110", reader.value_place(arguments, key), message, f"Name one column: {key}: customer_id")
     return found[2] if found else "", fields[0] if len(fields) == 1 else ""

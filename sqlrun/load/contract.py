@@ -36,7 +36,7 @@ CHOICES = {
 }
 # What happens with fields that differ from the declared ones, in dbt's words.
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
-NAME_ALL = "Name the columns that are read, with their types."
+NAME_ALL = "List the columns to read, with their types."
 # Names that the compiler derives from a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
 
@@ -56,16 +56,16 @@ class Contract:
     said: tuple[Said, ...] = ()
 
 
-def contract(reader: Reader, node: Any) -> Contract:
-    """Return the contract in one entry of `models:` or `seeds:`."""
+def contract(reader: Reader, node: Any, *, is_seed: bool = False) -> Contract:
+    """Return the contract in one entry of `models:` or `seeds:`; a seed has no `config:`."""
     name = reader.text(node, "name")
     grain = reader.texts(node, "grain")
     found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
-    config = config_values(reader, node)
+    config = {} if is_seed else config_values(reader, node)
     for column in found:
         if is_own(column.name):
             reader.problem(
-                "SR738", column.place, f"columns named `{column.name}` are sqlrun's own", "Choose another name."
+                "SR738", column.place, f"the column name `{column.name}` is reserved for sqlrun", "Choose another name."
             )
     _known_columns(reader, node, "grain", grain, found, name)
     partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
@@ -94,10 +94,10 @@ def _known_columns(
         value = node[key]
         place = reader.place(value, index) if isinstance(value, list) else reader.value_place(node, key)
         if name in wanted[:index]:
-            reader.problem("SR109", place, f"`{name}` stands twice in `{key}`", "Keep one of them.")
+            reader.problem("SR109", place, f"`{key}` lists `{name}` twice", "Remove one of them.")
         elif names and name not in names:
             hint = f"Columns: {', '.join(names)}.{did_you_mean(name, names)}"
-            reader.problem("SR108", place, f"`{name}` in `{key}` is not a column of {what}", hint)
+            reader.problem("SR108", place, f"unknown column `{name}` in `{key}` of `{what}`", hint)
 
 
 def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -> tuple[Column, ...]:
@@ -111,12 +111,12 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
             continue
         fault = column_fault(written if isinstance(written, str) else name)
         if fault:
-            reader.problem("SR738", reader.value_place(item, "name"), f"the column's name {fault}", ANOTHER)
+            reader.problem("SR738", reader.value_place(item, "name"), f"the column name {fault}", ANOTHER)
         if not name:
             continue
         if name.lower() in names:
-            hint = "Keep one of them; Spark does not tell upper from lower case."
-            reader.problem("SR109", place, f"column `{name}` stands twice in {what}", hint)
+            hint = "Remove one of them. Column names are case-insensitive."
+            reader.problem("SR109", place, f"duplicate column `{name}` in {what}", hint)
             continue
         names.add(name.lower())
         words, checks = promises(reader, item, name, grain)
@@ -154,7 +154,7 @@ def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:
     for column in found:
         for one in column.promises:
             hint = "Put the check on the model that reads it."
-            reader.problem("SR110", one.place, f"`data_tests` of {what}'s column: its rows aren't checked", hint)
+            reader.problem("SR110", one.place, f"`data_tests` don't run on a column of {what}", hint)
 
 
 def config_values(reader: Reader, node: Any) -> dict[str, object]:
@@ -173,8 +173,8 @@ def config_values(reader: Reader, node: Any) -> dict[str, object]:
             if is_number(raw[key]):
                 values[key] = float(raw[key])
             else:
-                place, message = reader.value_place(raw, key), f"`{key}` can't be `{raw[key]}`"
-                reader.problem("SR110", place, message, f"Write a number of at least 1: {key}: 20")
+                place, message = reader.value_place(raw, key), f"invalid `{key}`: `{raw[key]}`"
+                reader.problem("SR110", place, message, f"Write a number, 1 or greater: {key}: 20")
         elif key == "contract" and key in raw:
             inner = reader.mapping(raw[key], reader.value_place(raw, key), "`contract`", ("enforced",), ("enforced",))
             values["enforced"] = reader.flag(inner, "enforced", False)
@@ -233,7 +233,9 @@ def sources(reader: Reader) -> tuple[Source, ...]:
             fields = columns(reader, table, f"source {one}.{two}")
             unchecked(reader, fields, "a source")
             if table.get("columns") == []:
-                reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
+                reader.problem(
+                    "SR104", reader.place(table, "columns"), f"source `{one}.{two}` has no columns", NAME_ALL
+                )
             path, description = reader.text(table, "path"), reader.words(table)
             change = reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0])
             found.append(
@@ -255,25 +257,25 @@ def check_name(reader: Reader, node: Any, what: str) -> None:
     """Record a problem for a name in YAML that can't be a table's."""
     name = reader.text(node, "name")
     if name and bad_name(name):
-        reader.problem("SR116", reader.value_place(node, "name"), f"`{name}` can't name {what}", bad_name(name))
+        reader.problem("SR116", reader.value_place(node, "name"), f"invalid name `{name}` for {what}", bad_name(name))
 
 
 def bad_name(name: str) -> str:
     """Return what is wrong with the name of a model, seed, source or macro; "" for a valid one.
 
     >>> bad_name("orders"), bad_name("orders-2")
-    ('', 'Write letters, digits and _ only, a letter first.')
+    ('', 'Use letters, digits and `_` only, and begin with a letter.')
     """
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-        return "Write letters, digits and _ only, a letter first."
+        return "Use letters, digits and `_` only, and begin with a letter."
     taken = TAKEN.search(name)
-    return f"Names that end in {taken[0].lower()} are sqlrun's own: choose another." if taken else ""
+    return f"Choose another name: the ending {taken[0].lower()} is reserved for sqlrun." if taken else ""
 
 
 def skeleton(name: str, columns_of: Iterable[str] = ("id",)) -> str:
     """Return the smallest contract that a model needs."""
     names = tuple(columns_of)
-    lines = ["models:", f"  - name: {name}", "    description: What one row is.", f"    grain: [{names[0]}]"]
+    lines = ["models:", f"  - name: {name}", "    description: What one row represents.", f"    grain: [{names[0]}]"]
     lines.append("    columns:")
     lines += [f'      - {{name: {c}, data_type: string, description: "What it is, and its unit."}}' for c in names]
     return "\n".join(lines)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_INCREMENTAL = "Every table is kept incrementally, by rules that `sqlrun explain` shows: leave it out."
-_HOOKS = "No statement runs around a model: a model is its query, and nothing else."
-_NAMES = "A table has its file's name: rename the file."
-_ALL = "A check counts every row: leave it out."
-_FILES = "To leave a file out, move it elsewhere."
-_WORDS = "It means nothing here: write it into `description`, or leave it out."
-_AT_ONCE = "`severity` says whether a row that breaks the rule stops the tick; `mostly` in expectations/ takes a share."
+_INCREMENTAL = "Remove it: sqlrun maintains every table incrementally. `sqlrun explain` shows how."
+_HOOKS = "Remove it: sqlrun runs no statements before or after a model."
+_NAMES = "Rename the file instead: a table has the name of its file."
+_ALL = "Remove it: a check counts every row."
+_FILES = "To disable a file, move it out of the project."
+_WORDS = "Remove it, or write it into `description`: sqlrun ignores it."
+_AT_ONCE = "Use `severity` to stop the tick or only warn. In expectations/, `mostly` takes a share of rows."
 # By dbt's key, with underscores for hyphens.
 INSTEAD: Mapping[str, str] = {
-    "unique_key": "Write `grain: [column]` in the contract.",
-    "tests": "Write `data_tests:`.",
-    "where": "A condition stands in expectations/, as `row_condition`.",
-    "loaded_at_field": "`event_time` and `freshness` stand in the contract of the model that reads the source.",
-    "column_types": "Types stand in the contract, as each column's `data_type`.",
-    "on_schema_change": "It is a source's to say; an edited model is built anew.",
-    "persist_docs": "Descriptions stand in the contract alone.",
-    "grants": "Who may read is the file system's, or `sqlrun serve`'s, to say.",
-    "store_failures": "Failing rows are in the report, with SQL that finds them: leave it out.",
-    "cluster_by": "Write `partition_by`.",
-    "constraints": "They stand with their columns.",
+    "unique_key": "Use `grain: [column]` in the contract.",
+    "tests": "Use `data_tests:`.",
+    "where": "Write the check in expectations/, with the condition as `row_condition`.",
+    "loaded_at_field": "Set `event_time` and `freshness` in the contract of the model that reads the source.",
+    "column_types": "Set each column's `data_type` in the contract.",
+    "on_schema_change": "Set it on a source. A build recomputes an edited model from scratch.",
+    "persist_docs": "Remove it: descriptions are in the contract only.",
+    "grants": "Use file permissions, or the tokens of `sqlrun serve`.",
+    "store_failures": "Remove it: the report shows failing rows, with SQL that finds them.",
+    "cluster_by": "Use `partition_by`.",
+    "config": "Remove it: only models have settings. Set each column's `data_type` for its type.",
+    "constraints": "Write each constraint below its column.",
     **dict.fromkeys(("incremental_strategy", "full_refresh", "batch_size", "lookback"), _INCREMENTAL),
     **dict.fromkeys(("pre_hook", "post_hook", "sql_header", "on_run_start", "on_run_end"), _HOOKS),
     **dict.fromkeys(("alias", "schema", "database", "identifier"), _NAMES),
@@ -38,7 +39,7 @@ def instead(key: str) -> str:
     """Return advice for a key of dbt's, with a blank before it; "" for any other key.
 
     >>> instead("unique_key"), instead("pre-hook")[:24], instead("colour")
-    (' Write `grain: [column]` in the contract.', ' No statement runs aroun', '')
+    (' Use `grain: [column]` in the contract.', ' Remove it: sqlrun runs ', '')
     """
     found = INSTEAD.get(key.replace("-", "_"))
     return f" {found}" if found else ""

@@ -69,13 +69,15 @@ def _depends_on(
                 refs.append(ref[2])
                 continue
             hint = f"Models and seeds: {listed(tables)}.{did_you_mean(ref[2], tables)}"
-            reader.problem("SR202", place, f"unknown ref `{ref[2]}`", hint)
+            reader.problem("SR202", place, f"unknown model `{ref[2]}`", hint)
         elif (source := SOURCE.fullmatch(text)) is not None:
             if (source[2], source[4]) not in sources:
                 hint = f"Sources: {listed('.'.join(one) for one in sorted(sources))}."
                 reader.problem("SR203", place, f"unknown source `{source[2]}.{source[4]}`", hint)
         else:
-            reader.problem("SR110", place, f"`depends_on` can't be `{text}`", "Write ref('model') or source('a', 'b').")
+            reader.problem(
+                "SR110", place, f"invalid `depends_on`: `{text}`", "Use ref('model') or source('group', 'name')."
+            )
     return tuple(dict.fromkeys(refs))
 
 
@@ -101,4 +103,4 @@ def _serve(reader: Reader, node: Any, tables: Mapping[str, tuple[str, ...]]) -> 
 
 def _no_column(reader: Reader, place: Place, name: str, key: str, columns: Iterable[str]) -> None:
     hint = f"Columns: {listed(sorted(columns))}.{did_you_mean(name, columns)}"
-    reader.problem("SR108", place, f"`{name}` in `{key}` is a column of none of the exposure's tables", hint)
+    reader.problem("SR108", place, f"unknown column `{name}` in `{key}`: no table of the exposure has it", hint)

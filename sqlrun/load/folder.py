@@ -56,8 +56,8 @@ class Folder:
         """Return whether a link leads outside the project, and record it: an error in it would print a foreign line."""
         if file.resolve().is_relative_to(self.root):
             return False
-        hint = "Copy the file here, or link to one of the project; sources may lie anywhere."
-        self.problem("SR118", file, "this link leads out of the project", hint)
+        hint = "Copy the file into the project, or link to a file of the project. Only sources may be elsewhere."
+        self.problem("SR118", file, "this link points outside the project", hint)
         return True
 
     def text(self, file: Path) -> str | None:
@@ -67,8 +67,8 @@ class Folder:
             size = os.fstat(opened.fileno()).st_size
             data = opened.readall() if size <= most else b""
         if size > most:
-            message = f"the file has {size:,} bytes; sqlrun reads no more than {most:,} of a {file.suffix} file"
-            self.problem("SR101", file, message, "Part it, or land its rows from a source.")
+            message = f"the file has {size:,} bytes, more than the {most:,} allowed for a {file.suffix} file"
+            self.problem("SR101", file, message, "Split the file, or land its rows from a source.")
             return None
         try:
             text = data.decode("utf-8-sig")
@@ -78,14 +78,16 @@ class Folder:
             column = len(data[start : error.start].decode("utf-8", "replace")) + 1
             excerpt = data[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
             place = Place(self.name(file), data.count(b"\n", 0, error.start) + 1, column)
-            self.problems.append(Problem("SR101", place, "this is not UTF-8 text", "Save the file as UTF-8.", excerpt))
+            self.problems.append(
+                Problem("SR101", place, "the file is not UTF-8 text", "Save the file as UTF-8.", excerpt)
+            )
             return None
 
     def yaml(self, file: Path, text: str) -> Reader | None:
         """Return the reader of a YAML file; None if it can't be parsed, which is recorded."""
         reader = Reader(self.name(file), text, self.problems)
         if reader.root is None and not reader.broken:
-            reader.problem("SR104", Place(reader.file), "the file is empty", "Fill it, or delete it.")
+            reader.problem("SR104", Place(reader.file), "the file is empty", "Add content, or delete the file.")
         return None if reader.root is None else reader
 
     def cached(self, kind: str, source: Sequence[object], hint: Any, make: Callable[[], Any]) -> Any:

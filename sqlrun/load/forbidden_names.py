@@ -7,7 +7,7 @@ import unicodedata
 
 # Characters that end a name for an engine, even in quotes.
 SIGNS = '"\\;'
-ANOTHER = "Give it another name; a source's field of that name can't be read."
+ANOTHER = "Choose another name. sqlrun can't read a source field of this name."
 # Columns that sqlrun, Delta or DuckDB add to rows.
 OWN = re.compile(
     r"_(weight|n|one|net|best|stays|change_type|commit_version|commit_timestamp|reason|raw|file|landed_at|rescued|absent)"
@@ -24,16 +24,16 @@ def column_fault(name: str) -> str:
     """Return what is wrong with a column's name; "" for a valid one.
 
     >>> column_fault("größe"), column_fault("a "), column_fault("a\\tb")
-    ('', 'begins or ends with a blank', 'holds the character U+0009')
+    ('', 'begins or ends with a space', 'contains the character U+0009')
     """
     if not name:
         return "is empty"
     if name != name.strip():
-        return "begins or ends with a blank"
+        return "begins or ends with a space"
     if name == "*":
-        return "stands for all columns"
+        return "means all columns"
     odd = next((c for c in name if c in SIGNS or unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")), "")
-    return f"holds the character {_shown(odd)}" if odd else ""
+    return f"contains the character {_shown(odd)}" if odd else ""
 
 
 def is_own(name: str) -> bool:

@@ -11,8 +11,8 @@ from sqlrun.project import Column, Freshness
 
 KEYS = ("warn_after", "error_after")
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-EXAMPLE = "Write a time such as: 30 minutes, 2 hours, 1 day"
-EVENT_TIME = "the column that says when it happened"
+EXAMPLE = "Write a duration: 30 minutes, 2 hours, 1 day"
+EVENT_TIME = "the column with the time of the event"
 
 
 def event_time(reader: Reader, node: Any, columns: Sequence[Column], model: str) -> str:
@@ -23,13 +23,13 @@ def event_time(reader: Reader, node: Any, columns: Sequence[Column], model: str)
     place, names = reader.value_place(node, "event_time"), [column.name for column in columns]
     if name not in names:
         hint = f"Columns: {', '.join(names)}.{did_you_mean(name, names)}"
-        reader.problem("SR108", place, f"`{name}` in `event_time` is not a column of {model}", hint)
+        reader.problem("SR108", place, f"unknown column `{name}` in `event_time` of `{model}`", hint)
         return ""
     kind = next(column.type for column in columns if column.name == name)
     if kind != "timestamp":
         times = [column.name for column in columns if column.type == "timestamp"]
         hint = f"Columns of type timestamp: {', '.join(times) or 'none'}."
-        reader.problem("SR110", place, f"`event_time` can't be `{name}`: it is of type {kind}, not timestamp", hint)
+        reader.problem("SR110", place, f"`event_time` must be a timestamp column, but `{name}` is {kind}", hint)
         return ""
     return name
 
@@ -48,8 +48,10 @@ def freshness(reader: Reader, node: Any) -> Freshness | None:
         hint = f"Add `event_time:` beside it, {EVENT_TIME}."
         reader.problem("SR104", place, "`freshness` needs `event_time`", hint)
     if warn_after is not None and error_after is not None and warn_after > error_after:
-        message = f"`warn_after` can't be `{reader.text(raw, 'warn_after')}`: it is more than `error_after`"
-        reader.problem("SR110", reader.value_place(raw, "warn_after"), message, "It is told first, then an error.")
+        message = f"`warn_after` is later than `error_after`: `{reader.text(raw, 'warn_after')}`"
+        reader.problem(
+            "SR110", reader.value_place(raw, "warn_after"), message, "Make `warn_after` the shorter of the two."
+        )
     return Freshness(place, warn_after, error_after)
 
 
@@ -64,7 +66,7 @@ def _span(reader: Reader, raw: Any, key: str) -> float | None:
         value = f"{value.get('count')} {value.get('period')}"
     found = seconds(str(value))
     if found is None:
-        reader.problem("SR110", place, f"`{key}` can't be `{value}`", f"{EXAMPLE}.")
+        reader.problem("SR110", place, f"invalid `{key}`: `{value}`", f"{EXAMPLE}.")
     return found
 
 

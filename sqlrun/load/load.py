@@ -91,8 +91,8 @@ def missing_sources(project: Project) -> tuple[Problem, ...]:
     found = []
     for source in project.sources:
         if not (Path(project.root) / source.path).is_dir():
-            hint = "Create the folder, correct `path:`, or write a sample: sqlrun simulate"
-            message = f"source {source.group}.{source.name}: the folder {source.path} does not exist"
+            hint = "Create the folder, or correct `path:`."
+            message = f"the folder `{source.path}` of source `{source.group}.{source.name}` doesn't exist"
             lines = (Path(project.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")
             places = ((n, line.find(source.path) + 1) for n, line in enumerate(lines, 1) if n >= source.place.line)
             line, column = next((at for at in places if at[1]), (source.place.line, source.place.column))
@@ -101,11 +101,19 @@ def missing_sources(project: Project) -> tuple[Problem, ...]:
     return tuple(found)
 
 
+def settings_of(root: Path) -> Settings:
+    """Return the settings of pyproject.toml, without reading any other file.
+
+    Raises: ProjectError where there are none (SR100) or they are no TOML (SR101).
+    """
+    return _settings(Folder(root.resolve(), [], Cache(None)))
+
+
 def _settings(folder: Folder) -> Settings:
     file = folder.root / settings.FILE
     if not file.is_file():
-        hint = "Run sqlrun in the project's folder, or name it: sqlrun --project-dir FOLDER ..."
-        raise ProjectError([Problem("SR100", Place(settings.FILE), "there is no pyproject.toml here", hint)])
+        hint = "Run sqlrun in the project's folder, or name the folder: sqlrun --project-dir FOLDER ..."
+        raise ProjectError([Problem("SR100", Place(settings.FILE), "this folder has no `pyproject.toml`", hint)])
     text = folder.text(file)
     if text is None:
         raise ProjectError(folder.problems)
@@ -137,7 +145,7 @@ def _exposures(folder: Folder, project: Project) -> Iterator[Exposure]:
         reader = folder.yaml(file, text) if text is not None else None
         for found in exposures.exposures(reader, project) if reader is not None else ():
             if found.name in names and reader is not None:
-                reader.problem("SR111", found.place, f"two exposures are called `{found.name}`", "Rename one.")
+                reader.problem("SR111", found.place, f"duplicate exposure `{found.name}`", "Rename one.")
             names.add(found.name)
             yield found
 
@@ -166,8 +174,8 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
     contracts: list[_Written] = []
     for file in folder.files("models", ".yml"):
         if file.name not in OTHERS and folder.beside(file, ".sql") is None:
-            hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
-            folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
+            hint = "Add the query, or delete this file. Declare sources in _sources.yml."
+            folder.problem("SR105", file, f"the contract has no `{file.stem}.sql` next to it", hint)
     if folder.cache.is_empty:
         # The loop below reports problems of a contract, in order.
         silent = replace(folder, problems=[])
@@ -183,7 +191,7 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
         elif not bad_name(file.stem):
             indented = "\n".join(f"    {line}" for line in text_lines(skeleton(file.stem)))
             hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
-            folder.problem("SR106", file, "the model has no contract beside it", hint)
+            folder.problem("SR106", file, "the model has no contract next to it", hint)
         models.append(_model(folder, file, found, written))
         if written is not None:
             contracts.append(written)
@@ -243,7 +251,7 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
     for column in config.partition_by if "partition_by" not in made.config else ():
         if column not in known:
             hint = f"Columns: {', '.join(c.name for c in made.columns)}.{did_you_mean(column, known)}"
-            message = f"`{column}` in `partition_by` is not a column of {name}"
+            message = f"unknown column `{column}` in `partition_by` of `{name}`"
             folder.problems.append(found.problem_at(name, "partition_by", message, hint))
     return Model(
         name=file.stem,
@@ -271,27 +279,29 @@ def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tupl
             reader.problem("SR104", reader.place(top, key), f"`{key}` is empty", f"Write: - name: {stem}")
         return None
     if len(entries) > 1:
-        reader.problem("SR107", entries[1][1], "a file holds one contract", "Give each its own file.")
+        reader.problem(
+            "SR107", entries[1][1], "the file has more than one contract", "Write each contract into its own file."
+        )
     node, place = entries[0]
     node = reader.mapping(node, place, f"an entry of `{key}`", known, ("name", "description", "columns"))
     if not node:
         return None
-    made = contract(reader, node)
+    made = contract(reader, node, is_seed=key == "seeds")
     if key == "seeds":
         unchecked(reader, made.columns, "a seed")
     if made.name and made.name != stem:
-        message = f"the contract is for `{made.name}`, the file is called {stem}"
-        hint = f"Write `name: {stem}`, or rename the files."
+        message = f"the contract is for `{made.name}`, but the file is named `{stem}`"
+        hint = f"Set `name: {stem}`, or rename the files."
         reader.problem("SR107", reader.value_place(node, "name"), message, hint)
     if node.get("columns") == []:
-        reader.problem("SR104", reader.place(node, "columns"), f"`{made.name}` has no columns", "Name them all.")
+        reader.problem("SR104", reader.place(node, "columns"), f"`{made.name}` has no columns", "List all columns.")
     return made
 
 
 def check_name(folder: Folder, file: Path, what: str) -> None:
     """Record a problem (SR116) for a file whose name is invalid for its content."""
     if bad_name(file.stem):
-        folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
+        folder.problem("SR116", file, f"invalid name `{file.stem}` for {what}", bad_name(file.stem))
 
 
 def _unique(folder: Folder, project: Project) -> None:
@@ -304,26 +314,24 @@ def _unique(folder: Folder, project: Project) -> None:
         for name, place in names:
             other = first.setdefault(name.lower(), place)
             if other is not place:
-                hint = (
-                    "Names are unique over all folders; models, seeds and sources (group__name) share them. Rename one."
-                )
-                message = f"`{name}` is also the name of {other}"
+                hint = "Rename one. Models, seeds and sources (group__name) of all folders must have different names."
+                message = f"duplicate name `{name}`, also in {other}"
                 folder.problems.append(Problem("SR111", place, message, hint))
 
 
 def _seeds(folder: Folder) -> Iterator[Seed]:
     for file in folder.files("seeds", ".yml"):
         if not file.with_suffix(".csv").is_file():
-            hint = "Write the rows beside it, or remove the file."
-            folder.problem("SR105", file, f"there is no {file.stem}.csv beside it", hint)
+            hint = "Add the rows, or delete this file."
+            folder.problem("SR105", file, f"the contract has no `{file.stem}.csv` next to it", hint)
     for file in folder.files("seeds", ".csv"):
         check_name(folder, file, "a seed")
         name, written = folder.name(file), None
         if file.with_suffix(".yml").is_file():
             written = _written(folder, file.with_suffix(".yml"), "seeds", SEED_KEYS)
         elif not bad_name(file.stem):
-            message = "the seed has no contract beside it"
-            hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, its columns and their types."
+            message = "the seed has no contract next to it"
+            hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, the columns and their types."
             folder.problem("SR106", file, message, hint)
         if written is None:
             yield Seed(file.stem, name, "", "", (), (), ())
@@ -346,15 +354,15 @@ def _macros(folder: Folder) -> Iterator[Macro]:
         names = list(re.finditer(r"\{%[-+]?\s*macro\s+(\w+)", code))
         wrong = next((found for found in names if found[1] != file.stem), names[1] if len(names) > 1 else None)
         if file.stem in TEMPLATE_NAMES:
-            folder.problem("SR114", file, f"`{file.stem}` is sqlrun's own", "Choose another name.")
+            folder.problem("SR114", file, f"the name `{file.stem}` is reserved for sqlrun", "Choose another name.")
         elif not names:
             hint = f"Write {{% macro {file.stem}() %}}...{{% endmacro %}}."
-            folder.problem("SR114", file, "the file holds no macro", hint)
+            folder.problem("SR114", file, "the file has no macro", hint)
         elif wrong is not None:
             line = code.count("\n", 0, wrong.start(1))
             column = wrong.start(1) - code.rfind("\n", 0, wrong.start(1))
-            message = f"the file {file.name} holds the macro `{wrong[1]}`"
-            hint = "One macro a file, and the file is called like the macro."
+            message = f"the file `{file.name}` contains the macro `{wrong[1]}`"
+            hint = "Write one macro in each file, and name the file after the macro."
             place = Place(folder.name(file), line + 1, column)
             folder.problems.append(Problem("SR114", place, message, hint, text.split("\n")[line]))
         else:
@@ -368,8 +376,8 @@ def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
         if key not in files:
             moved = [name for name in files if name.rpartition("/")[2] == file.stem]
             near = f" Move it to expectations/{moved[0]}.yml." if moved else did_you_mean(key, files)
-            message = f"there is no model models/{key}.sql for these expectations"
-            folder.problem("SR115", file, message, f"expectations/ mirrors models/.{near}")
+            message = f"no model matches these expectations: models/{key}.sql doesn't exist"
+            folder.problem("SR115", file, message, f"The paths in expectations/ must match those in models/.{near}")
             continue
         text = folder.text(file)
         if text is None:

@@ -88,9 +88,13 @@ def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:
     raw = reader.root["settings"]
     for key, why in refused.items():
         written = reader.text(raw, key)
-        message = f"DuckDB doesn't take the setting `{key}: {written}`{'' if VARIABLE.search(written) else f': {why}'}"
-        known = "`spark.` before a name is for the engines spark and auto." if key.startswith("spark.") else ""
-        hint = known or "Names and values are DuckDB's, such as memory_limit: 4GB"
+        message = f"DuckDB rejects the setting `{key}: {written}`{'' if VARIABLE.search(written) else f': {why}'}"
+        known = (
+            "Remove it: settings that begin with `spark.` are for the engines spark and auto."
+            if key.startswith("spark.")
+            else ""
+        )
+        hint = known or "Use a setting of DuckDB, for example memory_limit: 4GB"
         reader.problem("SR131", reader.value_place(raw, key), message, hint)
     return ProjectError(reader.problems)
 
@@ -99,12 +103,12 @@ def _open(root: Path, name: str) -> Reader:
     file, where = root / "profiles" / f"{name}.yml", Place(f"profiles/{name}.yml")
     if not re.fullmatch(r"[\w.-]+", name) or not file.is_file():
         there = sorted(f.stem for f in (root / "profiles").glob("*.yml"))
-        hint = f"There are: {', '.join(there)}." if there else "Write one: engine, warehouse, threads, settings."
-        raise ProjectError([Problem("SR130", where, f"there is no profile `{name}`", hint + did_you_mean(name, there))])
+        hint = f"Profiles: {', '.join(there)}." if there else "Write one with engine, warehouse, threads and settings."
+        raise ProjectError([Problem("SR130", where, f"unknown profile `{name}`", hint + did_you_mean(name, there))])
     try:
         reader = Reader(where.file, file.read_text(encoding="utf-8-sig"), [])
     except UnicodeDecodeError:
-        raise ProjectError([Problem("SR101", where, "the file is not UTF-8 text", "Save it as UTF-8.")]) from None
+        raise ProjectError([Problem("SR101", where, "the file is not UTF-8 text", "Save the file as UTF-8.")]) from None
     if reader.broken:
         raise ProjectError(reader.problems)
     return reader
@@ -131,7 +135,7 @@ def _delta_writer(reader: Reader, top: dict[str, object]) -> str:
     """Return the writer of small commits."""
     if top.get("delta_writer") is None:
         return DEFAULTS.delta_writer
-    return _one_of(reader, top, "delta_writer", WRITERS, "`{}` is no writer of tables", "Writers")
+    return _one_of(reader, top, "delta_writer", WRITERS, "unknown delta_writer `{}`", "Writers")
 
 
 def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
@@ -139,10 +143,10 @@ def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
     if top.get("landing") is None:
         return ""
     known = len(reader.problems)
-    landing = _one_of(reader, top, "landing", LANDS, "`{}` is no engine that lands", "Engines that land")
+    landing = _one_of(reader, top, "landing", LANDS, "unknown landing engine `{}`", "Engines")
     if len(reader.problems) == known and engine != "auto":
-        message = f"`landing` has a meaning with `engine: auto`, not with {engine}"
-        reader.problem("SR131", reader.value_place(top, "landing"), message, "Leave it out.")
+        message = f"`landing` requires `engine: auto`, but the engine is `{engine}`"
+        reader.problem("SR131", reader.value_place(top, "landing"), message, "Remove `landing`, or set `engine: auto`.")
     return landing
 
 
@@ -157,11 +161,17 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
         return str(root / text)
     if "://" in text:
         # It would silently become a local folder of that name.
-        message, hint = f"the warehouse `{written}` is no folder", "Tables lie in a folder; mount the store there."
+        message, hint = (
+            f"the warehouse `{written}` is not a folder",
+            "Mount the store, and name the folder where it is mounted.",
+        )
         reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
     elif top.get("warehouse") is not None and (project == folder or folder in project.parents):
         # `sqlrun clean --warehouse` deletes it.
-        message, hint = f"the warehouse `{written}` would hold the project itself", "warehouse: warehouse/local"
+        message, hint = (
+            f"the warehouse `{written}` contains the project itself",
+            "Name another folder: warehouse: warehouse/local",
+        )
         reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
     return str(folder)
 
@@ -170,8 +180,8 @@ def _check_path(reader: Reader, top: dict[str, object], warehouse: str, engine: 
     """Record a path that an engine would reject, or read as another (SR737); the path itself may be a secret."""
     fault = path_fault(warehouse, engine)
     if fault:
-        message = f"the path of the warehouse holds `{fault}`, which {engine or 'the engine'} can't name"
-        hint = "Move the project, or name another folder: letters, digits, blanks and most signs will do."
+        message = f"the path of the warehouse contains `{fault}`, which {engine or 'the engine'} can't handle"
+        hint = "Move the project, or name another folder. Letters, digits, spaces and most punctuation are allowed."
         reader.problem("SR737", reader.value_place(top, "warehouse"), message, hint)
 
 
@@ -184,10 +194,17 @@ def _alerts(reader: Reader, top: dict[str, object]) -> Alerts:
     place = reader.value_place(node, "command")
     command = tuple(_filled(reader, word, place) for word in reader.texts(node, "command"))
     if webhook and not _is_address(webhook):
-        message = f"the webhook `{reader.text(node, 'webhook')}` is no http(s) address without a user's name"
-        reader.problem("SR131", reader.value_place(node, "webhook"), message, "webhook: ${ALERT_URL}")
+        message = f"the webhook `{reader.text(node, 'webhook')}` isn't an http(s) address, or contains a user name"
+        reader.problem(
+            "SR131",
+            reader.value_place(node, "webhook"),
+            message,
+            "Write the address, or read it from the environment: webhook: ${ALERT_URL}",
+        )
     if command and not command[0]:
-        reader.problem("SR131", place, "the command of `alerts` has no name", "command: [notify, --quiet]")
+        reader.problem(
+            "SR131", place, "the command of `alerts` is empty", "Name the program: command: [notify, --quiet]"
+        )
     return Alerts(webhook, command, _number(reader, node, "timeout", 20, (1, LONGEST_ALERT)))
 
 
@@ -206,7 +223,7 @@ def _number(reader: Reader, top: dict[str, object], key: str, default: int, limi
     least, most = limits
     if re.fullmatch("[0-9]{1,8}", text) and least <= int(text) <= most:
         return int(text)
-    message = f"`{key}` must be a whole number from {least} to {most}, not `{reader.text(top, key)}`"
+    message = f"`{key}` must be a whole number between {least} and {most}, not `{reader.text(top, key)}`"
     reader.problem("SR131", reader.value_place(top, key), message, f"{key}: {default}")
     return default
 
@@ -222,12 +239,12 @@ def _filled(reader: Reader, text: str, place: Place) -> str:
             return "${"
         name = found[1]
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or not found[0].endswith("}"):
-            hint = "Write ${NAME}; $${ stands for ${ itself."
-            reader.problem("SR132", place, f"`{found[0]}` does not name an environment variable", hint)
+            hint = "Write ${NAME}. For the characters ${, write $${."
+            reader.problem("SR132", place, f"`{found[0]}` isn't the name of an environment variable", hint)
             return ""
         if name not in os.environ:
             hint = f"Set it before the run: export {name}=..."
-            reader.problem("SR132", place, f"the environment variable {name} is not set", hint)
+            reader.problem("SR132", place, f"the environment variable `{name}` is not set", hint)
             return ""
         return os.environ[name]
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from sqlrun.errors import Place, Problem
 from sqlrun.project import Column, Seed
 from sqlrun.runtime.clock import parse_time
+from sqlrun.runtime.text_table import counted
 
 # Maximum number of problems that are reported; with more the whole file is wrong.
 ENOUGH = 20
@@ -23,15 +24,15 @@ SHAPES = {
     "double": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?",
     "boolean": "(?i:true|false)",
     "date": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
-    "timestamp": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.([0-9]{3}|[0-9]{6}))?)?"
+    "timestamp": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?)?",
     **dict.fromkeys(BITS, "[+-]?[0-9]+"),
 }
 SHAPES["float"] = SHAPES["double"]
 TYPES = ("string", "int", "bigint", "decimal(p,s)", "date", "timestamp", "boolean", "double")
 Rows = tuple[tuple[str | None, ...], ...]
-TORN = "the quotes of this field can't be read"
-CLOSE = 'Close the quote; a quote in a quoted field is written twice: "a ""b"" c".'
+TORN = "unbalanced quotes in this field"
+CLOSE = 'Close the quote. Inside a quoted field, double each quote: "a ""b"" c".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ..
         lines = records(text)
         header = next(lines, None)
         if header is None:
-            sheet.wrong(1, 1, "the file is empty", f"Its first line is: {','.join(c.name for c in columns)}")
+            sheet.wrong(1, 1, "the file is empty", f"Write the header: {','.join(c.name for c in columns)}")
         elif _header_fits(header, columns, sheet):
             found = [record for record in lines if _fits(record, columns, sheet)]
     except Torn as torn:
@@ -68,8 +69,8 @@ def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ..
     problems.extend(sheet.problems[:ENOUGH])
     if len(sheet.problems) > ENOUGH:
         more = sheet.problems[ENOUGH]
-        message = f"{len(sheet.problems) - ENOUGH} more that doesn't fit, from here on"
-        problems.append(Problem(more.code, more.place, message, "Mend the ones above first.", more.excerpt))
+        message = f"{counted(len(sheet.problems) - ENOUGH, 'more problem')} in this file, from here on"
+        problems.append(Problem(more.code, more.place, message, "Fix the problems above first.", more.excerpt))
     return tuple(tuple(field.text for field in record) for record in found)
 
 
@@ -90,13 +91,15 @@ class _Sheet:
 def _fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: _Sheet) -> bool:
     if len(record) != len(columns):
         at = record[min(len(record) - 1, len(columns))]
-        message = f"this line has {len(record)} fields, the header has {len(columns)}"
-        sheet.wrong(at.line, at.column, message, "Quote a field that holds a comma.")
+        message = f"this line has {counted(len(record), 'field')}, but the header has {len(columns)}"
+        sheet.wrong(at.line, at.column, message, "Add or remove fields. Quote a field that contains a comma.")
         return False
     for field, column in zip(record, columns, strict=True):
         misfit = _misfit(field.text, column)
         if misfit:
-            sheet.wrong(field.line, field.column, misfit, f"The contract of the column: {column.place}")
+            sheet.wrong(
+                field.line, field.column, misfit, f"Correct the value, or the type in the contract: {column.place}"
+            )
     return True
 
 
@@ -108,8 +111,13 @@ def _unique(found: list[tuple[Field, ...]], columns: tuple[Column, ...], grain: 
         line = first.setdefault(key, record[0].line)
         if line != record[0].line:
             at = record[indexes[0]]
-            message = f"the grain ({', '.join(map(str, key))}) is also that of line {line}"
-            sheet.wrong(at.line, at.column, message, f"Rows are unique by {', '.join(grain)}.")
+            message = f"duplicate row: line {line} has the same grain ({', '.join(map(str, key))})"
+            sheet.wrong(
+                at.line,
+                at.column,
+                message,
+                f"Remove one of the rows, or extend the grain: rows must be unique by {', '.join(grain)}.",
+            )
 
 
 def _value(text: str | None, column: Column) -> object:
@@ -122,8 +130,8 @@ def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: 
     if header == names:
         return True
     at = next((i for i, (a, b) in enumerate(zip(header, names, strict=False)) if a != b), len(header) - 1)
-    message = f"the header is {','.join(header)}; the contract's columns are {','.join(names)}"
-    sheet.wrong(1, record[at].column, message, "Name the same columns in the same order in both files.")
+    message = f"the header is `{','.join(header)}`, but the contract's columns are `{','.join(names)}`"
+    sheet.wrong(1, record[at].column, message, "Write the same columns in the same order in both files.")
     return False
 
 
@@ -153,11 +161,11 @@ def records(text: str) -> Iterator[tuple[Field, ...]]:
 def _misfit(text: str | None, column: Column) -> str:
     """Return why a field doesn't match its column; "" if it does."""
     if text is None:
-        return "" if column.nullable else f"column `{column.name}` is empty and its contract says `nulls: false`"
+        return "" if column.nullable else f"column `{column.name}` is empty, but its contract has `nulls: false`"
     kind = column.type.partition("(")[0]
     if fits(text, column.type) or kind not in SHAPES:
         return ""
-    return f"`{text}` is no {column.type} (column `{column.name}`)"
+    return f"`{text}` isn't a valid {column.type} (column `{column.name}`)"
 
 
 def fits(text: str, kind: str) -> bool:
@@ -188,8 +196,8 @@ def unknown_types(columns: tuple[Column, ...]) -> Iterator[Problem]:
     """Yield a problem (SR113) for each column with a type that a CSV field can't have."""
     for column in columns:
         if column.type.partition("(")[0] not in (*SHAPES, "string"):
-            message = f"a seed's column can't be `{column.type}` (column `{column.name}`)"
-            yield Problem("SR113", column.place, message, f"Types of seeds: {', '.join(TYPES)}.")
+            message = f"seeds don't support the type `{column.type}` (column `{column.name}`)"
+            yield Problem("SR113", column.place, message, f"Use one of these types: {', '.join(TYPES)}.")
 
 
 def typed_rows(seed: Seed) -> tuple[tuple[object, ...], ...]:

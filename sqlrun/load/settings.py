@@ -61,7 +61,7 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
             problems.append(_problem(text, "SR102", [key], f"unknown key `{key}` in [tool.sqlrun]", hint))
     for key, kind in KINDS.items():
         if not isinstance(tool.get(key, kind()), kind):
-            what = {"str": "a text", "dict": "a table", "list": "a list of names"}[kind.__name__]
+            what = {"str": "a string", "dict": "a table", "list": "a list of names"}[kind.__name__]
             problems.append(_problem(text, "SR103", [key], f"`{key}` in [tool.sqlrun] must be {what}", ""))
             del tool[key]
     layers: dict[str, Mapping[str, object]] = {}
@@ -78,8 +78,8 @@ def _functions(text: str, names: list[object], problems: list[Problem]) -> tuple
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
             problems.append(_problem(text, "SR103", ["functions"], "`functions` must be a list of names", ""))
         elif name.lower() in VOLATILE | CLOCKS | FORBIDDEN:
-            message, hint = f"`functions` can't admit `{name}`", "It gives another answer each time, or reads what "
-            hint += "is not the model's to read. Take it out of the list."
+            message, hint = f"`functions` can't allow `{name}`", "Remove it from the list: it isn't deterministic, "
+            hint += "or it reads data outside of the project."
             problems.append(_problem(text, "SR110", ["functions"], message, hint))
         else:
             taken.append(name.lower())
@@ -92,17 +92,20 @@ def _tool(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         place = Place(FILE, int(found[1]), int(found[2])) if found else Place(FILE, text.count("\n") + 1)
-        message = "TOML: " + re.sub(r" \(at .*\)$", "", str(error))
+        message = "invalid TOML: " + re.sub(r" \(at .*\)$", "", str(error))
         lines = [*text_lines(text), ""]
         excerpt = lines[place.line - 1] if place.line <= len(lines) else ""
-        raise ProjectError([Problem("SR101", place, message, "Mend the TOML at this place.", excerpt)]) from None
+        raise ProjectError([Problem("SR101", place, message, "Fix the TOML here.", excerpt)]) from None
     except (RecursionError, ValueError):
         # A number of thousands of digits, or deeply nested brackets: the parser reports no place.
-        message, hint = "TOML: nested too deeply, or a number is too long", "Mend the TOML in this file."
+        message, hint = (
+            "invalid TOML: the file is nested too deeply, or a number is too long",
+            "Fix the TOML in this file.",
+        )
         raise ProjectError([Problem("SR101", Place(FILE, exact=False), message, hint)]) from None
     if not isinstance(tool, dict):
-        hint = 'Add [tool.sqlrun] with name = "..." to it.'
-        raise ProjectError([Problem("SR100", Place(FILE), "pyproject.toml has no [tool.sqlrun]", hint)])
+        hint = 'Add the section [tool.sqlrun] with name = "..."'
+        raise ProjectError([Problem("SR100", Place(FILE), "`pyproject.toml` has no section [tool.sqlrun]", hint)])
     return dict(tool)
 
 
@@ -124,18 +127,18 @@ def _walk(
         elif isinstance(value, dict) and key != "contract":
             if "/".join(inner) not in folders:
                 hint = f"Folders: {listed(folders)}.{did_you_mean('/'.join(inner), folders)}"
-                message = f"there is no folder models/{'/'.join(inner)}"
+                message = f"unknown folder `models/{'/'.join(inner)}`"
                 problems.append(_problem(text, "SR102", ["models", *inner], message, hint))
             _walk(text, inner, value, folders, layers, problems)
         elif key not in CONFIG_KEYS:
             hint = f"Known keys: {', '.join(CONFIG_KEYS)}.{did_you_mean(key, CONFIG_KEYS)}"
             problems.append(_problem(text, "SR102", ["models", *inner], f"unknown key `{key}` in [{shown}]", hint))
         elif key in CHOICES and value not in CHOICES[key]:
-            hint = f"Choose one of {', '.join(CHOICES[key])}.{did_you_mean(str(value), CHOICES[key])}"
-            problems.append(_problem(text, "SR110", ["models", *inner], f"`{key}` can't be `{value}`", hint))
+            hint = f"Choose one of: {', '.join(CHOICES[key])}.{did_you_mean(str(value), CHOICES[key])}"
+            problems.append(_problem(text, "SR110", ["models", *inner], f"invalid `{key}`: `{value}`", hint))
         elif key in NUMBERS and not is_number(value):
-            hint = f"Write a number of at least 1: {key} = 20"
-            problems.append(_problem(text, "SR110", ["models", *inner], f"`{key}` can't be `{value}`", hint))
+            hint = f"Write a number, 1 or greater: {key} = 20"
+            problems.append(_problem(text, "SR110", ["models", *inner], f"invalid `{key}`: `{value}`", hint))
         elif key in FLAGS and not isinstance(value, bool):
             message, hint = f"`{key}` must be true or false, not `{value}`", f"{key} = false"
             problems.append(_problem(text, "SR103", ["models", *inner], message, hint))
@@ -149,7 +152,7 @@ def _walk(
             own[key] = (value,) if isinstance(value, str) else tuple(value)
         else:
             hint = f'{key} = ["a", "b"]'
-            problems.append(_problem(text, "SR103", ["models", *inner], f"`{key}` must be a list of texts", hint))
+            problems.append(_problem(text, "SR103", ["models", *inner], f"`{key}` must be a list of strings", hint))
     layers["/".join(path)] = own
 
 

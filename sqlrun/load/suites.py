@@ -26,7 +26,7 @@ def suite(reader: Reader, model: str) -> Suite:
         on_fail = reader.choice(item, "on_fail", ON_FAIL, follows(severity))
         kwargs = item.get("kwargs")
         if kwargs is not None and not isinstance(kwargs, Mapping):
-            hint = "kwargs: {column: order_id}"
+            hint = "Write a mapping: kwargs: {column: order_id}"
             reader.problem("SR103", reader.value_place(item, "kwargs"), "`kwargs` must be a mapping", hint)
             kwargs = None
         kind, description = reader.text(item, "type"), reader.words(item)
@@ -43,8 +43,10 @@ def _limit(reader: Reader, root: Any) -> Limit | None:
     place = reader.place(root, "max_quarantined") if empty else reader.value_place(root, "max_quarantined")
     share = LIMIT.fullmatch(text)
     if share is None or (share["share"] is not None and Decimal(share["share"]) > 100):
-        message = f"`max_quarantined` can't be `{root['max_quarantined']}`"
-        reader.problem("SR717", place, message, "Write a share of the landed lines, as in 0.5%, or a count, as in 20.")
+        message = f"invalid `max_quarantined`: `{root['max_quarantined']}`"
+        reader.problem(
+            "SR717", place, message, "Write a share of the landed lines, such as 0.5%, or a count, such as 20."
+        )
         return None
     return Limit(text, place)
 

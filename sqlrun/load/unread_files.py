@@ -33,9 +33,9 @@ QUIET = frozenset(
 )  # fmt: skip
 QUIET_NAMES = frozenset({"readme", "license", "licence", "makefile", "codeowners", "notice", "changelog"})
 DOCS = "{% docs"
-_SETTINGS = "Write what it says into pyproject.toml, under [tool.sqlrun], and move this file elsewhere."
+_SETTINGS = "Move its settings to pyproject.toml, under [tool.sqlrun], and move this file out of the project."
 _PACKAGES = (
-    "There are no packages: copy the macros that are called into macros/, one a file, and move this file elsewhere."
+    "sqlrun has no packages. Copy the macros that you call into macros/, one in each file, and remove this file."
 )
 # Files that dbt reads in a project's folder.
 OF_DBT: Mapping[str, str] = {
@@ -43,18 +43,20 @@ OF_DBT: Mapping[str, str] = {
     "dbt_project.yaml": _SETTINGS,
     "packages.yml": _PACKAGES,
     "dependencies.yml": _PACKAGES,
-    "profiles.yml": "A profile is a file of profiles/, such as profiles/duckdb.yml. Move this one elsewhere.",
-    "selectors.yml": "Nodes are chosen on the command line, by --select. Move this file elsewhere.",
+    "profiles.yml": "Write each profile into a file of its own, such as profiles/duckdb.yml, and remove this file.",
+    "selectors.yml": "Select models with --select on the command line, and remove this file.",
 }
 ROOMS_OF_DBT: Mapping[str, str] = {
-    "snapshots": "There are no snapshots: a model may keep each version that a source sends. Move this file elsewhere.",
-    "analyses": "Make it a model, or move it elsewhere.",
-    "analysis": "Make it a model, or move it elsewhere.",
+    "snapshots": "sqlrun has no snapshots. Write a model that stores each version of a row, and remove this file.",
+    "analyses": "Make it a model, or move it out of the project.",
+    "analysis": "Make it a model, or move it out of the project.",
     "dbt_packages": _PACKAGES,
 }
-_SINGULAR = "A test as SQL is a check: move it to expectations/, where it reads one model by ref()."
-_GENERIC = "There are no generic tests: write an expectation, or a check as SQL, in expectations/."
-_PYTHON = "A model is one SELECT: write models/NAME.sql, or land what Python makes as a source's files."
+_SINGULAR = "Move the test to expectations/, where a SQL check reads one model by ref()."
+_GENERIC = "sqlrun has no generic tests. Write an expectation or a SQL check in expectations/."
+_PYTHON = (
+    "sqlrun has no Python models. Write a SELECT in models/NAME.sql, or land the files that Python writes as a source."
+)
 BOOK = "unread.json"
 # Maximum number of names that are reported for one source.
 MOST = 5
@@ -94,15 +96,15 @@ def quiet(name: str) -> bool:
 
 
 def _note(folder: Folder, file: Path, hint: str) -> None:
-    folder.problems.append(Problem("SR117", Place(folder.name(file)), "sqlrun does not read this file", hint))
+    folder.problems.append(Problem("SR117", Place(folder.name(file)), "sqlrun doesn't read this file", hint))
 
 
 def _instead(room: str, file: Path, suffixes: tuple[str, ...]) -> str:
     if file.suffix == ".py" and room == "models":
         return _PYTHON
     if file.suffix == ".md":
-        return "Doc blocks aren't read: write the text into the contract's `description`, and take the block out."
-    return f"{room}/ holds {' and '.join(suffixes)} files; rename it, or move it elsewhere."
+        return "Write the text of the docs block into the contract's `description`, and remove the block."
+    return f"Rename the file, or move it out of {room}/, which contains {' and '.join(suffixes)} files."
 
 
 def _has_docs(file: Path) -> bool:
@@ -161,6 +163,7 @@ def messages(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
 def _message(path: str, names: list[str]) -> str:
     shown = listed(names[:MOST]) + (f" and {len(names) - MOST:,} more" if len(names) > MOST else "")
     return (
-        f"{path} holds what does not land: {shown}. A source's files are JSON lines in *.json, *.jsonl or *.ndjson, "
-        "uncompressed and in no folder below, with names in UTF-8: write them so, or move these elsewhere."
+        f"sqlrun can't land these files of {path}: {shown}. "
+        "A source's files are JSON lines in *.json, *.jsonl or *.ndjson, "
+        "uncompressed, not in subfolders, with names in UTF-8. Convert these files, or move them elsewhere."
     )

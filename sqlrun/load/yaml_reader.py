@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlrun.errors import Place, Problem
+from sqlrun.load import yaml_words
 from sqlrun.load.dbt_keys import instead
 from sqlrun.load.yaml_fast import Listed, Mapped, Unusual, number, read
 from sqlrun.runtime.text_lines import text_lines
@@ -57,19 +58,20 @@ class Reader:
             mark = error.problem_mark or error.context_mark
             place = self._at(mark) if mark else Place(self.file)
             what = (error.problem or error.context or "can't be read").split("\n")[0].removeprefix("but ")
-            self.problem("SR101", place, f"YAML: {what}", "Mend the YAML at this place.")
+            words, hint = yaml_words.plain(what)
+            self.problem("SR101", place, f"invalid YAML: {words}", hint)
         except YAMLError as error:
             # Not just the first line: it may contain the character that can't be shown.
             what = getattr(error, "reason", "") or "can't be read"
             line = text.count("\n", 0, getattr(error, "position", 0)) + 1
-            self.problem("SR101", Place(self.file, line), f"YAML: {what}", "Mend the YAML in this line.")
+            self.problem("SR101", Place(self.file, line), f"invalid YAML: {what}", "Fix the YAML in this line.")
         except RecursionError:
-            self.problem("SR101", Place(self.file), "YAML: nested too deeply", "Mend the brackets.")
+            self.problem("SR101", Place(self.file), "invalid YAML: nested too deeply", "Reduce the nesting.")
         except _TooMany as error:
-            message = f"YAML: the file has more than {MOST_VALUES:,} values, counted as often as aliases repeat them"
-            self.problem("SR101", error.place, message, "Write out what is needed, or put it in a seed.")
+            message = f"the file has more than {MOST_VALUES:,} values, counting each alias as a copy"
+            self.problem("SR101", error.place, message, "Use fewer aliases, or move the data into a seed.")
         except ValueError:
-            self.problem("SR101", Place(self.file), "YAML: a value can't be read", "Quote it.")
+            self.problem("SR101", Place(self.file), "invalid YAML: a value can't be read", "Quote the value.")
         self.broken = True
         return None
 
@@ -79,7 +81,7 @@ class Reader:
     def _value(self, node: Any, above: tuple[int, ...]) -> Any:
         place = self._at(node.start_mark)
         if id(node) in above:
-            self.problem("SR101", place, "YAML: this value holds itself", "Write it out.")
+            self.problem("SR101", place, "invalid YAML: this value contains itself", "Replace the alias by the value.")
             return None
         self._values += 1
         if self._values > MOST_VALUES:
@@ -103,14 +105,16 @@ class Reader:
         for key, item in node.value:
             at = self._at(key.start_mark)
             if key.id != "scalar":
-                self.problem("SR101", at, "YAML: a key must be a text", "Write `key: value`.")
+                self.problem("SR101", at, "invalid YAML: a key must be a string", "Write `key: value`.")
                 continue
             value = self._value(item, above)
             if str(key.ctag) == f"{TAG}merge":
                 merged += [p for p in (value if isinstance(value, Listed) else [value]) if isinstance(p, Mapped)]
             elif key.value in mapped:
                 first = mapped.keys_at[key.value].line
-                self.problem("SR101", at, f"YAML: the key `{key.value}` stands twice", f"It is in line {first} too.")
+                self.problem(
+                    "SR101", at, f"duplicate key `{key.value}`", f"Remove one of them. The first is in line {first}."
+                )
             else:
                 mapped[key.value] = value
                 mapped.keys_at[key.value], mapped.values_at[key.value] = at, self._at(item.start_mark)
@@ -129,8 +133,8 @@ class Reader:
             case "int":
                 digits = text.replace("_", "")
                 if len(digits) > MOST_DIGITS:
-                    message = f"YAML: a whole number of {len(digits):,} digits"
-                    self.problem("SR101", place, message, "Quote it, if it is a text.")
+                    message = f"the number has {len(digits):,} digits"
+                    self.problem("SR101", place, message, "Quote it to write a string.")
                     return 0
                 base = 0 if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else 10
                 return int(digits, base) if re.fullmatch(r"[+-]?(0[xob])?[0-9a-fA-F]+", digits) else text
@@ -139,7 +143,7 @@ class Reader:
             case "str" | "value" | "timestamp":  # a time stays as it is written: the contract has its type
                 return str(text)
             case other:
-                self.problem("SR101", place, f"YAML: the tag {other} means nothing here", "Leave it out.")
+                self.problem("SR101", place, f"unsupported YAML tag `{other}`", "Remove the tag.")
                 return str(text)
 
     def problem(self, code: str, place: Place, message: str, hint: str = "") -> None:
@@ -184,7 +188,7 @@ class Reader:
         for key in required:
             if node.get(key) is None:
                 at = self.place(node, key) if key in node else where
-                self.problem("SR104", at, f"{what} lacks `{key}`", f"Add `{key}:` with a value.")
+                self.problem("SR104", at, f"{what} lacks `{key}`", f"Add `{key}:`.")
         return node
 
     def items(self, node: Any, key: str, what: str) -> list[tuple[Any, Place]]:
@@ -194,7 +198,7 @@ class Reader:
             return []
         if not isinstance(value, list):
             message = f"`{key}` of {what} must be a list"
-            self.problem("SR103", self.value_place(node, key), message, "Begin each item with `- `.")
+            self.problem("SR103", self.value_place(node, key), message, "Begin each item of the list with `- `.")
             return []
         return [(item, self.place(value, index)) for index, item in enumerate(value)]
 
@@ -202,7 +206,7 @@ class Reader:
         """Return a text; another scalar as it is written, a list or a mapping is a problem."""
         value = node.get(key) if isinstance(node, Mapping) else None
         if isinstance(value, Mapping | list):
-            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a text")
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a string")
             return default
         if isinstance(value, bool):
             return str(value).lower()
@@ -212,8 +216,8 @@ class Reader:
         """Return a text for people; dbt's `{{ doc('x') }}` is a problem, since it would be shown as it is."""
         text = self.text(node, key)
         if "{{" in text:
-            message = f"`{key}` holds `{{{{`, and YAML is no template"
-            self.problem("SR110", self.value_place(node, key), message, "Write the text itself.")
+            message = f"`{key}` contains `{{{{`, but YAML files are not templates"
+            self.problem("SR110", self.value_place(node, key), message, "Write the text itself, without `{{ }}`.")
         return text
 
     def choice(self, node: Any, key: str, choices: tuple[str, ...], default: str) -> str:
@@ -222,8 +226,8 @@ class Reader:
         if value in choices:
             return value
         if not isinstance(node[key], Mapping | list):
-            hint = f"Choose one of {', '.join(choices)}.{did_you_mean(value, choices)}"
-            self.problem("SR110", self.value_place(node, key), f"`{key}` can't be `{value}`", hint)
+            hint = f"Choose one of: {', '.join(choices)}.{did_you_mean(value, choices)}"
+            self.problem("SR110", self.value_place(node, key), f"invalid `{key}`: `{value}`", hint)
         return default
 
     def flag(self, node: Any, key: str, default: bool) -> bool:
@@ -242,7 +246,7 @@ class Reader:
         if isinstance(value, str):
             return (value,)
         if not isinstance(value, list) or any(isinstance(v, Mapping | list) or v is None for v in value):
-            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a list of texts", f"{key}: [a, b]")
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a list of strings", f"{key}: [a, b]")
             return ()
         return tuple(str(v) for v in value)
 

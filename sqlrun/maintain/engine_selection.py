@@ -40,10 +40,10 @@ def of_table(context: TickContext, stage: Stage, tick: Tick, changed: int) -> Tu
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
     if stage.model in engine.spark_only_models:
-        return Turn(engine.spark, f"{stage.name} is maintained by Spark: {engine.spark_only_models[stage.model]}")
+        return Turn(engine.spark, f"Spark maintains {stage.name}: {engine.spark_only_models[stage.model]}")
     why = too_large(_volume(context, stage, tick, changed), engine.memory)
     if why:
-        return Turn(engine.spark, f"{stage.name} is maintained by Spark in this tick: {why}")
+        return Turn(engine.spark, f"Spark maintains {stage.name} in this tick: {why}")
     return Turn(engine.duckdb)
 
 
@@ -80,7 +80,7 @@ def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, e
     engine = context.engine
     if not isinstance(engine, AutoEngine) or turn.engine is not engine.duckdb or delta_table.head(path) != base:
         raise error
-    return Turn(engine.spark, f"{error.model} is maintained by Spark in this tick: {error}")
+    return Turn(engine.spark, f"Spark maintains {error.model} in this tick: {error}")
 
 
 def of_landing(context: TickContext, model: Compiled) -> Turn:
@@ -89,7 +89,7 @@ def of_landing(context: TickContext, model: Compiled) -> Turn:
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
     if model.name in engine.spark_only_models:
-        return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.spark_only_models[model.name]}")
+        return Turn(engine.spark, f"Spark lands {model.name}: {engine.spark_only_models[model.name]}")
     lands = checkpoint.began(_checkpoint(context, model)) or engine.lands
     return Turn(engine.spark if lands == "spark" else engine.duckdb)
 

@@ -151,9 +151,9 @@ def _hold(model: Compiled, receipt: StageReceipt) -> None:
     moved = receipt.rows_in + (receipt.receipt.rows_written or 0)
     if limit and read >= strategy_cost.FEW and read > limit * max(moved, 1):
         raise EngineError(
-            f"SR532 {receipt.table} read {read:,} rows for {moved:,} that came, left or were written, "
-            f"{read / max(moved, 1):.1f} to one; its contract allows max_read_amplification: {limit:g}. "
-            f"`sqlrun explain {model.name}` says what it reads",
+            f"SR532 {receipt.table} read {read:,} rows for {moved:,} changed or written rows, "
+            f"{read / max(moved, 1):.1f} for each, but its contract sets max_read_amplification: {limit:g}. "
+            f"`sqlrun explain {model.name}` shows what it reads",
             model=model.name,
         )
 

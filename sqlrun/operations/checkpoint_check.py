@@ -43,7 +43,7 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, proj
     if not name:
         if batches.began(checkpoint) and head <= 0:
             file = f"{place}/{batches.IDENTITY}"
-            found.findings.append(Finding(subject.name, file, "is of zero length", True))
+            found.findings.append(Finding(subject.name, file, "is empty", True))
             found.moves.append(file)
         return
     known = batches.read(checkpoint)
@@ -85,7 +85,7 @@ class _Stream:
         if known is not None and not query.startswith(known):
             return  # another table's checkpoint: landing rejects it
         if known is not None and known != query:
-            self._move_aside(f"{self.subject.path}/{IDENTITY}", "is cut off")
+            self._move_aside(f"{self.subject.path}/{IDENTITY}", "is truncated")
         published = self._newest_batch(query, self.subject.kept)
         if published is None:
             return  # rows that this checkpoint doesn't know: landing rejects them
@@ -160,7 +160,7 @@ class _Stream:
             return "doesn't match its checksum"
         # A truncated list of files is still a valid list: a missing checksum, where others have one, reveals it.
         if not fault and not is_summed and any(n.endswith(".crc") for n in self.names[folder]):
-            return "has lost its checksum"
+            return "lacks its checksum"
         return fault
 
     def _reached(self, batch: int) -> int:
@@ -207,11 +207,11 @@ class _Stream:
         first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
         for number in range(first, reached + 1):
             if number not in logs:
-                return f"its log of files lacks {number}"
+                return f"its log of files lacks entry {number}"
         landed = self._paths(name for number, name in logs.items() if number <= reached)
         for path in self._paths(name for number, name in logs.items() if number > reached):
             if path not in landed and not is_still_there(path):
-                return f"{path}, which would have to be landed again, is gone"
+                return f"{path} is missing, and sqlrun would have to land it again"
         return ""
 
     def _paths(self, logs: Iterable[str]) -> dict[str, None]:
@@ -223,7 +223,7 @@ class _Stream:
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
-                self._move_aside(f"{place}/{folder}/{name}", "is left over")
+                self._move_aside(f"{place}/{folder}/{name}", "is a leftover")
         metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
         read, is_summed = self.storage.read, self.storage.is_there(checksum)
         if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):

@@ -85,8 +85,8 @@ def advice(name: str, *, lands: bool) -> str:
     owner = model_of(name)
     again = f"`sqlrun build --full-refresh --select {owner}+`"
     if lands:
-        return f"It was published. Restore the file from a backup, or land all files again: {again}"
-    return f"It was published. Restore the file from a backup, or rebuild the table: {again}"
+        return f"A published tick needs it. Restore the file from a backup, or land all files again: {again}"
+    return f"A published tick needs it. Restore the file from a backup, or rebuild the table: {again}"
 
 
 def of_table(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:

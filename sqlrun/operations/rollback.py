@@ -64,12 +64,12 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
     if before is None:
         earlier = [entry.tick for entry in ledger.entries() if entry.published_at and entry.tick < last.tick]
         if not earlier:
-            raise UsageError(f"there is no tick before {last.tick} to compare it with")
+            raise UsageError(f"there is no tick before tick {last.tick} to compare with")
         before = earlier[0]
     first = tick_of(ledger, before)
     old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
-        raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")
+        raise UsageError(f"the columns of {model} differ between tick {first.tick} and tick {last.tick}")
     names = ", ".join(f'"{column.name}"' for column in new.columns)
     sql = f"""
         select '-' as change, * from (select {names} from before except all select {names} from after)
@@ -120,4 +120,4 @@ def _gone(path: str, version: int) -> str:
         return "can't be read"
     storage = storage_of(path)
     missing = [file["path"] for file in files if not storage.is_there(f"{path}/{unquote(file['path'])}")]
-    return f"has lost {text_table.counted(len(missing), 'file')}" if missing else ""
+    return f"lacks {text_table.counted(len(missing), 'file')}" if missing else ""

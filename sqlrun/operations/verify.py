@@ -100,11 +100,11 @@ def verify(
 def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
     """Return a message if the model, or a model that it reads, was edited since its table was built; else ""."""
     own = is_edited(workspace, model, published.tables)
-    what = "was edited" if own else "reads what was edited"
+    what = "was edited" if own else "depends on an edited model"
     if own and set(model.query.rendered.refs) & set(workspace.views):
         what = "or a view that it reads was edited"
     return (
-        f"{model.name} {what} since tick {published.tick}, whose table answers the query that it had then. "
+        f"{model.name} {what} since tick {published.tick}, so its table can't be compared with the current query. "
         "Run `sqlrun build` first."
     )
 
@@ -114,7 +114,7 @@ def _require_duckdb(workspace: Workspace, names: tuple[str, ...]) -> None:
     other = spark_only.problems(queries, workspace.project.functions)
     if other:
         raise UsageError(
-            f"verify runs on DuckDB: {other[0].place}  {other[0].message}. Leave the model out by --exclude."
+            f"verify runs on DuckDB: {other[0].place}  {other[0].message}. Exclude the model with --exclude."
         )
 
 

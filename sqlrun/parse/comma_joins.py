@@ -69,7 +69,7 @@ def check(tree: exp.Query, text: Text) -> None:
         adding = [number for number, join in enumerate(joins) if join.side in ("RIGHT", "FULL")]
         if adding and any(text.is_comma(join) for join in joins[: adding[-1]]):
             last = joins[adding[-1]]
-            why = f"{last.side} JOIN behind a comma joins only what stands behind the comma"
+            why = f"{last.side} JOIN after a comma joins only the table after the comma"
             raise Refusal(
-                "SR552", why, "Write the join before the comma, or CROSS JOIN where that is meant.", last.this
+                "SR552", why, "Write the join before the comma, or replace the comma by CROSS JOIN.", last.this
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Iterable
 
 import sqlglot
@@ -16,6 +17,28 @@ from sqlrun.project import Model, Project, Seed, Source
 from sqlrun.transpile import spark_types
 from sqlrun.transpile.dialect import DIALECT
 
+# Spark SQL's names of types and of an interval's fields. The parser also reads other engines' names.
+NAMES = frozenset(
+    {
+        "boolean", "byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint", "float", "real",
+        "double",
+        "dec", "decimal", "numeric", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "string", "char",
+        "character",
+        "varchar", "binary", "void", "null", "array", "map", "struct", "variant", "interval", "year", "month", "day",
+        "hour", "minute", "second",
+    }
+)  # fmt: skip
+# A name that ends a type: the name of a struct's field has a colon or a type after it.
+_NAME = re.compile(r"(?<![\w`])[a-z_]\w*(?![\w`])(?!\s*:)(?!\s+[a-z`])", re.IGNORECASE)
+_SIZED = re.compile(r"\b(?:char|character|varchar)\b(?!\s*\()(?!\s*:)", re.IGNORECASE)
+# What Spark SQL calls the types of other engines.
+MEANT = {
+    "text": "string", "varchar": "string", "char": "string", "nvarchar": "string", "uuid": "string", "json": "string",
+    "datetime": "timestamp", "timestamptz": "timestamp", "time": "string", "bool": "boolean", "number": "decimal(18,2)",
+    "int64": "bigint", "int32": "int", "int4": "int", "int8": "bigint", "float64": "double", "float8": "double",
+    "bytes": "binary", "bytea": "binary", "blob": "binary",
+}  # fmt: skip
+
 TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
 
 
@@ -24,12 +47,13 @@ def problems(project: Project) -> Iterable[Problem]:
     listed: tuple[Model | Seed | Source, ...] = (*project.models, *project.seeds, *project.sources)
     for column in (column for noun in listed for column in noun.columns):
         if not is_type(column.type):
-            near = difflib.get_close_matches(column.type, TYPES, 1)
-            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
+            meant = MEANT.get(column.type.partition("(")[0].strip())
+            near = [meant] if meant else difflib.get_close_matches(column.type, TYPES, 1)
+            hint = "Use a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
             hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
         elif fault := _field_fault(column.type):
-            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", ANOTHER)
+            yield Problem("SR738", column.place, f"a field name in column `{column.name}` {fault}", ANOTHER)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -47,7 +71,15 @@ def _field_fault(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)  # a project has many columns but few types
 def is_type(text: str) -> bool:
-    """Return whether a text is exactly one type: sqlglot's reader of types ignores the text behind it."""
+    """Return whether a text is one type of Spark SQL and nothing after it.
+
+    >>> is_type("array<struct<text:string>>"), is_type("text"), is_type("datetime"), is_type("varchar")
+    (True, False, False, False)
+    """
+    plain = re.sub("`[^`]*`", "``", text)
+    if _SIZED.search(plain) or any(name.lower() not in NAMES for name in _NAME.findall(plain)):
+        return False
+    # sqlglot's own reader of types stops at the first end.
     try:
         kind = exp.DataType.build(text, dialect=DIALECT)
         statements = sqlglot.parse(f"select cast(null as {text}\n)", read=DIALECT)

@@ -31,20 +31,24 @@ def refusal(function: exp.Func, admitted: Collection[str] = ()) -> tuple[str, st
     if not name:
         return None
     if name in VOLATILE:
-        message = f"{name}() gives another answer each time, so no tick could be proved"
-        return "SR501", message, "A model may depend only on its inputs and on current_timestamp(), the tick's time."
+        message = f"{name}() isn't deterministic"
+        return (
+            "SR501",
+            message,
+            "Remove it. A model may depend on its inputs and on current_timestamp(), the time of the tick.",
+        )
     clockless = name in ("unix_timestamp", "to_unix_timestamp") and not getattr(function, "expressions", None)
     if name in CLOCKS or clockless:
-        return "SR501", f"{name}() is another clock than the tick's", "Write current_timestamp() or current_date()."
+        return "SR501", f"{name}() isn't the time of the tick", "Use current_timestamp() or current_date()."
     if name in unsupported_syntax.WINDOWS:
-        return "SR305", f"function {name}() may not be used in a model", unsupported_syntax.WINDOW
+        return "SR305", f"function {name}() isn't allowed in a model", unsupported_syntax.WINDOW
     if name in FORBIDDEN:
-        message = f"function {name}() may not be used in a model"
-        return "SR305", message, "A model reads declared refs and sources alone."
+        message = f"function {name}() isn't allowed in a model"
+        return "SR305", message, "Remove it. A model reads declared refs and sources only."
     if name in _LISTED or name in admitted:
         return None
     near = difflib.get_close_matches(name, sorted({*_LISTED, *admitted}), 1)
-    hint = "sqlrun takes the functions of docs/functions.md, and those that pyproject.toml admits."
+    hint = "Use a function of docs/functions.md, or list your own under `functions` in pyproject.toml."
     return "SR305", f"unknown function {name}()", hint + (f" Did you mean {near[0]}()?" if near else "")
 
 
@@ -64,13 +68,13 @@ def unlike(tree: exp.Expr, admitted: Collection[str] = ()) -> Iterator[tuple[exp
         name = function_name(function)
         if name in function_catalogue.SPARK_ONLY:
             why, instead = function_catalogue.SPARK_ONLY[name]
-            yield function, f"{name}() runs on Spark alone; DuckDB: {why}", instead
+            yield function, f"{name}() runs on Spark only. DuckDB: {why}", instead
         elif name in admitted and name not in _LISTED:
-            yield function, f"{name}() runs on Spark alone; the project's settings admit it", ""
+            yield function, f"{name}() runs on Spark only: pyproject.toml lists it under `functions`", ""
     for node, error in duckdb_calls.unlike(tree):
         name = _named(node)
         if name.removesuffix("()") not in function_catalogue.SPARK_ONLY:
-            yield node, f"{name} runs on Spark alone here; DuckDB: {error.why}", error.instead
+            yield node, f"{name} runs on Spark only in this form. DuckDB: {error.why}", error.instead
 
 
 def _named(node: exp.Expr) -> str:

@@ -28,18 +28,20 @@ def settle(tree: exp.Query) -> None:
 
 def _settle(select: exp.Select, group: exp.Group) -> None:
     if group.args.get("totals"):
-        raise Refusal("SR551", "WITH TOTALS is not Spark's", "Write WITH ROLLUP.", group)
+        raise Refusal("SR551", "Spark SQL has no WITH TOTALS", "Use WITH ROLLUP.", group)
     tails = [(key, part) for key in TAILS for part in group.args.get(key) or ()]
     sets = [part for part in group.expressions if isinstance(part, SETS)]
     empty = next((key for key in group.expressions if isinstance(key, exp.Tuple) and not key.expressions), None)
     if empty is not None:
-        raise Refusal("SR551", "GROUP BY () is not Spark's", "Leave GROUP BY out: one row for the whole table.", group)
+        raise Refusal(
+            "SR551", "Spark SQL has no GROUP BY ()", "Remove GROUP BY to compute one row over the whole table.", group
+        )
     if not tails and not sets:
         return
     outer = _outer(select)
     if outer is not None:
-        why = f"grouping sets in a subquery that reads the row outside, by {outer.sql('databricks')}"
-        raise Refusal("SR551", why, "Group in a CTE, and join that.", outer)
+        why = f"a correlated subquery with grouping sets isn't supported: it reads {outer.sql('databricks')}"
+        raise Refusal("SR551", why, "Group in a CTE, and join the CTE.", outer)
     for part in (*sets, *(part for _, part in tails)):
         _resolve(part, select)
     if tails:
@@ -63,12 +65,24 @@ def _resolve(part: exp.Expr, select: exp.Select) -> None:
         items = select.expressions
         position = int(number.name) if number is key else -int(number.name)
         if not 1 <= position <= len(items):
-            raise Refusal("SR551", f"the select list has no position {position}", "Name the column.", key)
+            raise Refusal(
+                "SR551",
+                f"GROUP BY position {position} isn't in the select list",
+                "Use a position of the select list, or name the column.",
+                key,
+            )
         item = items[position - 1].unalias()
         if isinstance(item, exp.Literal):
-            raise Refusal("SR551", f"position {position} is a constant", "Leave it out of the grouping sets.", key)
+            raise Refusal(
+                "SR551", f"GROUP BY position {position} is a constant", "Remove it from the grouping sets.", key
+            )
         if any(is_aggregate(one) for one in item.walk()):
-            raise Refusal("SR551", f"position {position} is an aggregate", "Group by what is not aggregated.", key)
+            raise Refusal(
+                "SR551",
+                f"GROUP BY position {position} is an aggregate",
+                "Group by expressions without aggregates.",
+                key,
+            )
         key.replace(item.copy())
 
 
@@ -89,25 +103,29 @@ def _put_before(
 ) -> None:
     """Replace `keys with rollup`, `keys with cube` and `keys grouping sets (...)` by the normalized form."""
     (word, tail), listed = tails[0], list(group.expressions)
-    advice = "Write one of ROLLUP (...), CUBE (...), GROUPING SETS (...), or several parted by commas."
+    advice = "Use one of ROLLUP (...), CUBE (...), GROUPING SETS (...), or several separated by commas."
     if len(tails) > 1 or sets or any(isinstance(key, exp.Tuple) for key in listed):
-        raise Refusal("SR551", "this GROUP BY is not Spark's", advice, tail if tail.expressions else group)
+        raise Refusal(
+            "SR551", "Spark SQL doesn't support this form of GROUP BY", advice, tail if tail.expressions else group
+        )
     if word != "grouping_sets":
         if tail.expressions:
-            raise Refusal("SR551", "this GROUP BY is not Spark's", advice, tail)
+            raise Refusal("SR551", "Spark SQL doesn't support this form of GROUP BY", advice, tail)
         group.set(word, None)
         group.set("expressions", [type(tail)(expressions=listed)])
         return
     if any(isinstance(one, SETS) for one in tail.expressions):
-        raise Refusal("SR551", f"a list of keys before nested {tail.key.upper()}", advice, tail)
+        raise Refusal(
+            "SR551", f"Spark SQL doesn't support a list of keys before nested {tail.key.upper()}", advice, tail
+        )
     found = _once(_keys(tail))
     for key in found:
         if key not in listed:
-            raise Refusal("SR551", f"{key.sql('databricks')} is not listed before GROUPING SETS", advice, key)
+            raise Refusal("SR551", f"`{key.sql('databricks')}` is missing before GROUPING SETS", advice, key)
     for key in listed:
         if key not in found and (_is_shown(key, select) or any(_own(select))):
-            why = f"{key.sql('databricks')} is in no grouping set: it is NULL in every row"
-            raise Refusal("SR551", why, "Leave it out of GROUP BY, and write NULL where it is selected.", key)
+            why = f"`{key.sql('databricks')}` isn't in any grouping set, so it is NULL in every row"
+            raise Refusal("SR551", why, "Remove it from GROUP BY, and select NULL instead.", key)
     group.set(word, None)
     group.set("expressions", [tail])
     if found != _once(listed) and len(found) == len(_once(listed)):
@@ -152,7 +170,12 @@ def _settle_ids(select: exp.Select, group: exp.Group) -> None:
     for call in _own(select):
         if call.expressions and list(call.expressions) != keys:
             listed = ", ".join(key.sql("databricks") for key in keys)
-            raise Refusal("SR551", "grouping_id() of other columns than GROUP BY has", f"They are: {listed}.", call)
+            raise Refusal(
+                "SR551",
+                "the arguments of grouping_id() differ from the keys of GROUP BY",
+                f"Write these keys, in this order: {listed}.",
+                call,
+            )
         call.set("expressions", None)
 
 
@@ -161,7 +184,12 @@ def _write_ids(select: exp.Select, keys: list[exp.Expr]) -> None:
     for call in list(_own(select)):
         if call.expressions and list(call.expressions) != keys:
             listed = ", ".join(key.sql("databricks") for key in keys)
-            raise Refusal("SR551", "grouping_id() of other columns than GROUP BY has", f"They are: {listed}.", call)
+            raise Refusal(
+                "SR551",
+                "the arguments of grouping_id() differ from the keys of GROUP BY",
+                f"Write these keys, in this order: {listed}.",
+                call,
+            )
         bits = [
             exp.Mul(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(2**place))
             for place, key in enumerate(reversed(keys))

@@ -35,8 +35,8 @@ _LOOKED_AT = (
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 NESTED = ("array", "map", "struct")
 _SMALL = ("tinyint", "smallint", "int", "void")
-CONDITION = "Write a comparison, such as k <> 0 or k is not null."
-CAST = "Cast one of them, so that both are of one type."
+CONDITION = "Write a comparison, for example k <> 0 or k is not null."
+CAST = "Cast one of the values, so that both have the same type."
 LONGEST = 40
 
 
@@ -55,7 +55,7 @@ def _of(node: exp.Expr, walk: Walk) -> Iterator[Found]:
         if kind is not None and kind != spark.BOOLEAN and (strict or kind not in (spark.VOID, spark.STRING)):
             yield (
                 condition,
-                f"`{_shown(condition)}` is a condition, but `{kind}`; Spark takes booleans alone",
+                f"the condition `{_shown(condition)}` is of type `{kind}`, not boolean",
                 CONDITION,
             )
             return
@@ -63,7 +63,7 @@ def _of(node: exp.Expr, walk: Walk) -> Iterator[Found]:
         kinds = [kind for part in group if (kind := walk.anywhere(part)) is not None and kind != spark.VOID]
         compares = isinstance(node, (*COMPARED, *_EXTREME, exp.In, exp.Between)) or number == 1
         if not _fit(kinds, node, compares):
-            yield node, f"{_listed(kinds)} in `{_shown(node)}`: Spark takes no values of these types together", CAST
+            yield node, f"Spark can't combine {_listed(kinds)} in `{_shown(node)}`", CAST
             return
     yield from _calculated(node, walk)
 
@@ -174,8 +174,8 @@ def _calculated(node: exp.Expr, walk: Walk) -> Iterator[Found]:
     kinds = [kind for value in values if (kind := walk.anywhere(value)) is not None]
     if len(kinds) < len(values) or _computes(node, kinds):
         return
-    advice = "Count days with date_add() and datediff()." if {k.name for k in kinds} & {*_TIMES} else CAST
-    yield node, f"{_listed(kinds)} in `{_shown(node)}`: Spark doesn't compute with them so", advice
+    advice = "Use date_add() and datediff() to compute with days." if {k.name for k in kinds} & {*_TIMES} else CAST
+    yield node, f"Spark can't compute with {_listed(kinds)} in `{_shown(node)}`", advice
 
 
 def _computes(node: exp.Expr, kinds: list[Kind]) -> bool:

@@ -44,10 +44,10 @@ from sqlrun.transpile.writer import identifier
 sqlglot.logger.setLevel("ERROR")
 
 REF, SOURCE = "ref", "source"
-TOO_DEEP = "SQL syntax: the query is nested too deeply"
+TOO_DEEP = "the query is nested too deeply"
 # Errors of a query that is nested too deeply; sqlglot's reader of names wraps the second.
 TOO_DEEP_ERRORS = (RecursionError, TokenError)
-FLATTER = "Write it in CTEs, or in models that read each other."
+FLATTER = "Split it into CTEs or models."
 
 Schema = dict[str, dict[str, dict[str, str]]]
 
@@ -187,42 +187,53 @@ def _parse(rendered: Rendered) -> exp.Query:
         raise ProjectError([located_problems.problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
     except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
         # sqlglot's readers of single functions fail on arguments that they don't expect.
-        message = "SQL syntax: a call in this query can't be read"
+        message = "syntax error: the arguments of a function call can't be read"
         raise ProjectError(
-            [located_problems.problem("SR301", rendered, 0, 0, message, "Look at the arguments of its calls.")]
+            [
+                located_problems.problem(
+                    "SR301", rendered, 0, 0, message, "Check the arguments of the function calls in this query."
+                )
+            ]
         ) from None
     if not statements:
-        message = "the file holds no query"
+        message = "the file has no query"
         raise ProjectError(
             [located_problems.problem("SR302", rendered, 1, 1, message, "Write one SELECT, or delete the file.")]
         )
     tree = _bare(statements[0])
     if isinstance(tree, exp.Subquery):
-        message = "ORDER BY or LIMIT behind a SELECT in brackets"
+        message = "ORDER BY or LIMIT after a SELECT in parentheses isn't supported"
         raise ProjectError(
-            [located_problems.at("SR553", rendered, tree, message, "Write the SELECT without brackets around it.")]
+            [located_problems.at("SR553", rendered, tree, message, "Remove the parentheses around the SELECT.")]
         )
     if not isinstance(tree, exp.Select | exp.SetOperation):
         first = next((line for line in rendered.sql.split("\n") if line.strip()), "")
         word = first.split()[0].upper() if not isinstance(tree, exp.Command) else str(tree.this).upper()
         at = rendered.sql.split("\n").index(first) + 1
-        message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
+        message, hint = (
+            f"the file contains {word} instead of a SELECT",
+            "Leave the SELECT only: sqlrun writes the tables itself.",
+        )
         raise ProjectError(
             [located_problems.problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)]
         )
     bare = next((cte for cte in every(tree, exp.CTE) if not isinstance(cte.this, exp.Query)), None)
     if bare is not None:
-        message = f"SQL syntax: the CTE `{bare.alias}` holds no query"
+        message = f"syntax error: the CTE `{bare.alias}` has no query"
         raise ProjectError(
-            [located_problems.at("SR301", rendered, bare.args["alias"], message, "Write: name as (select ...).")]
+            [located_problems.at("SR301", rendered, bare.args["alias"], message, "Write it as: name as (select ...).")]
         )
     if isinstance(tree, exp.Select) and not tree.expressions:
         raise ProjectError(
-            [located_problems.problem("SR302", rendered, 1, 1, "the SELECT lists no columns", "Name what it gives.")]
+            [
+                located_problems.problem(
+                    "SR302", rendered, 1, 1, "the SELECT has no columns", "List the columns to return."
+                )
+            ]
         )
     if len(statements) > 1:
-        message = f"a model is one SELECT; this file holds {len(statements)} statements"
-        hint = "Keep one SELECT and drop the rest (a trailing `;` is fine)."
+        message = f"the file has {len(statements)} statements instead of one SELECT"
+        hint = "Leave one SELECT and delete the rest. A trailing `;` is allowed."
         line, column = _behind_semicolon(rendered.sql)
         raise ProjectError([located_problems.problem("SR302", rendered, line, column, message, hint)])
     return scopes.named(tree)
@@ -254,7 +265,7 @@ def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
         yield located_problems.problem("SR553", rendered, line, column, message, hint, located_problems.word_of(node))
     line, column = restrictions.doubled(rendered.sql)
     if line:
-        message, hint = "two quotes in a row between double quotes", "Write the text between single quotes."
+        message, hint = "two adjacent quotes inside double quotes are ambiguous", "Use single quotes around the text."
         yield located_problems.problem("SR553", rendered, line, column, message, hint)
     for node, message, hint in unsupported_syntax.recursive(tree):
         yield located_problems.at("SR512", rendered, node, message, hint)
@@ -271,8 +282,8 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
         return
     large = restrictions.too_large(scopes)
     if large is not None:
-        message = f"the query reads tables more than {restrictions.MOST_READS:,} times once its CTEs are written out"
-        hint = "Make a model of the CTE that is read most often, and read that."
+        message = f"the query reads tables more than {restrictions.MOST_READS:,} times after its CTEs are expanded"
+        hint = "Turn the CTE that the query reads most often into a model."
         yield located_problems.at("SR301", rendered, large, message, hint)
         return
     inside = {id(table): set(scope.cte_sources) for scope in scopes for table in scope.tables}
@@ -280,9 +291,9 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
         database, name = table.db, table.name
         if not isinstance(table.this, exp.Identifier) and not isinstance(table.this, exp.Dot):
             if isinstance(table.this, exp.Func) and refusal(table.this) is None:
-                message = f"the table function {function_name(table.this)}() may not stand in FROM"
+                message = f"the table function {function_name(table.this)}() isn't allowed in FROM"
                 yield located_problems.at(
-                    "SR303", rendered, table.this, message, "Write LATERAL VIEW explode(...) behind a table."
+                    "SR303", rendered, table.this, message, "Use LATERAL VIEW explode(...) after a table."
                 )
             continue  # another function: `_functions` checks it
         ctes = inside.get(id(table), set())
@@ -293,10 +304,8 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
         shown = table.copy()
         for key in ("alias", "joins", "laterals", "sample", "version"):
             shown.set(key, None)
-        hint = f"A model reads only what it names by {_ref('model')} or {{{{ source('a', 'b') }}}}.{advice}"
-        yield located_problems.at(
-            "SR303", rendered, table.this, f"`{shown.sql(DIALECT)}` is neither a CTE nor declared", hint
-        )
+        hint = f"Name tables by {_ref('model')} or {{{{ source('group', 'name') }}}}.{advice}"
+        yield located_problems.at("SR303", rendered, table.this, f"unknown table `{shown.sql(DIALECT)}`", hint)
 
 
 def _ref(name: str) -> str:
@@ -376,16 +385,16 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
         offered = _offered(column, scopes, schema, known)
         holders = [table for table, names in offered.items() if column.name in names]
         if not column.table and len(holders) > 1:
-            hint = f"{' and '.join(holders)} have it: write {holders[0]}.{column.name}."
+            hint = f"{' and '.join(holders)} have this column. Add the table: {holders[0]}.{column.name}."
             yield located_problems.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
         elif column.table in holders and offered[column.table].count(column.name) > 1:
-            hint = f"{column.table} has two columns of that name: give one of them another alias."
+            hint = f"Rename one: {column.table} has two columns with this name."
             yield located_problems.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
         elif column.table and column.table not in offered:
             near = difflib.get_close_matches(column.table, offered, 1)
             hint = f"Tables: {', '.join(offered) or 'none'}." + (f" Did you mean `{near[0]}`?" if near else "")
             if _is_beside(column):
-                hint = f"A subquery of FROM can't read `{column.table}`, which stands beside it: join them under ON."
+                hint = "Compare the columns in ON. A subquery in FROM can't read other tables of the same FROM."
             yield located_problems.at(
                 "SR304",
                 rendered,
@@ -397,7 +406,7 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
             asked = [column.table] if column.table else list(offered)
             names = [name for table in asked for name in offered[table] if name != "*"]
             near = difflib.get_close_matches(column.name, names, 1)
-            lists = [f"{table} has: {', '.join(offered[table])}." for table in asked if offered[table]]
+            lists = [f"Columns of {table}: {', '.join(offered[table])}." for table in asked if offered[table]]
             hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
             yield located_problems.at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
 

@@ -18,7 +18,7 @@ _PREDICATES = (
     *COMPARISONS, exp.In, exp.Is, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not, exp.Exists, exp.Escape,
 )  # fmt: skip
 _OF_BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe)
-HINT = "Put brackets around what comes first."
+HINT = "Put parentheses around the part to evaluate first."
 
 
 def found(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, str]]:
@@ -27,11 +27,11 @@ def found(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, str]]:
         if _is_operator(node) and not isinstance(node, exp.Not | exp.Exists):
             for part in _beside(node):
                 if isinstance(part, _PREDICATES) and _is_operator(part):
-                    yield part, "a predicate beside another without brackets", HINT
+                    yield part, "two predicates without parentheses, which Spark reads in another order", HINT
                     break
     for node in every(tree, *_OF_BITS):
         if _is_operator(node) and any(_is_looser(part, node) for part in (node.this, node.expression)):
-            yield node, "operators that Spark reads in another order stand here without brackets", HINT
+            yield node, "operators without parentheses, which Spark reads in another order", HINT
 
 
 def _is_operator(node: exp.Expr) -> bool:

@@ -24,11 +24,11 @@ REFUSED: Mapping[type[exp.Expr], str] = {
     exp.Stream: "STREAM",
     exp.Hint: "a hint",
     exp.MatchRecognize: "MATCH_RECOGNIZE",
-    exp.TableSample: "a sample, which is another one each time,",
+    exp.TableSample: "a random sample",
 }
 # `a like any (..)` compares with patterns. Elsewhere any() is an aggregate, which must be written as bool_or().
 OF_PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike)
-HINT = "A model is one plain SELECT over refs and sources; `{{ var('x') }}` gives it settings."
+HINT = "Write a plain SELECT over refs and sources. Use `{{ var('x') }}` for settings."
 UNPLACED: Mapping[type[exp.Expr], str] = {
     exp.Hint: r"/\*\+",
     exp.Parameter: r"[@$][\w{]",
@@ -57,7 +57,7 @@ def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
             # sqlglot records no place for these, so their text is searched outside quotes and comments.
             line, column = found(sql, UNPLACED.get(type(node), ""))
         what = REFUSED.get(type(node)) or f"{node.key}()"
-        yield line, column, f"{what} may not be used in a model"
+        yield line, column, f"{what} isn't allowed in a model"
 
 
 def doubled(sql: str) -> tuple[int, int]:

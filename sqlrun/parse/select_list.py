@@ -23,21 +23,23 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
         item = selects[name].unalias()
         wanted = next((c for c in declared if c not in columns), "a_name")
         shown = item.sql(DIALECT)
-        yield at("SR306", rendered, item, f"`{shown}` has no name", f"Write {shown} as {wanted}.")
+        yield at("SR306", rendered, item, f"the column `{shown}` has no name", f"Add a name: {shown} as {wanted}.")
     for name in columns:
         if name not in declared and name not in nameless:
-            hint = f"Add it under `columns:` in {model.contract_file}, with data_type and description."
-            message = f"column `{name}` is not in the contract of {model.name}"
+            hint = f"Add it under `columns:` in {model.contract_file}, with its data_type and description."
+            message = f"column `{name}` is not in the contract of `{model.name}`"
             yield at("SR306", rendered, selects.get(name), message, hint)
     for column in model.columns if not nameless else ():
         if column.name not in columns:
             free = [name for name in columns if name not in declared]
             near = difflib.get_close_matches(column.name, free, 1)
-            hint = f"The query gives: {', '.join(columns)}." + (f" Did you mean `{near[0]}`?" if near else "")
-            message = f"the contract has a column `{column.name}` that {model.file} doesn't give"
+            hint = f"Select the column, or remove it from the contract. The query returns: {', '.join(columns)}." + (
+                f" Did you mean `{near[0]}`?" if near else ""
+            )
+            message = f"column `{column.name}` of the contract is missing in the query, {model.file}"
             yield Problem("SR307", column.place, message, hint)
     for name in sorted({c for c in columns if columns.count(c) > 1}):
-        message = f"two output columns are called `{name}`"
+        message = f"duplicate output column `{name}`"
         yield at("SR308", rendered, selects.get(name), message, "Give one of them another alias.")
 
 

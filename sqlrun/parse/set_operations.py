@@ -37,7 +37,9 @@ def _check_types(walk: Walk) -> None:
             other = next((one for one in known[1:] if not _one_type(one[0], known[0][0])), None)
             if other is not None:
                 why = f"column {position + 1} is `{known[0][1]}` in one branch and `{other[1]}` in another"
-                raise Refusal("SR550", why, "Cast it to one type in each branch.", other[2].selects[position])
+                raise Refusal(
+                    "SR550", why, "Cast the column to the same type in each branch.", other[2].selects[position]
+                )
 
 
 def _one_type(family: str, other: str) -> bool:
@@ -95,8 +97,10 @@ def _fits(query: exp.SetOperation) -> None:
     if query.args.get("by_name") or not left or not right or any(item.is_star for item in (*left, *right)):
         return
     if len(left) != len(right):
-        why = f"the branches of {query.key.upper()} have {len(left)} and {len(right)} columns"
-        raise Refusal("SR550", why, "Columns are matched by position: give each branch the same.", right[-1])
+        why = f"the branches of {query.key.upper()} have different numbers of columns: {len(left)} and {len(right)}"
+        raise Refusal(
+            "SR550", why, "Select the same number of columns in each branch. Columns match by position.", right[-1]
+        )
 
 
 def _identifier(item: exp.Expr) -> exp.Identifier:

@@ -43,8 +43,8 @@ def _located(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: s
 
 def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
     for node, what in decimal_casts.unsettled(query.tree):
-        why = f"{what} of values whose type isn't known runs on Spark alone; DuckDB: it may give other digits"
-        yield node, why, "Cast what is divided or averaged, as cast(x as decimal(18, 2)) or cast(x as double)."
+        why = f"{what} of values of unknown type runs on Spark only. DuckDB: it may return other digits"
+        yield node, why, "Cast the values: cast(x as decimal(18, 2)) or cast(x as double)."
 
 
 def marked(tree: exp.Expression) -> exp.Expression:

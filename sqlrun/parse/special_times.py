@@ -20,9 +20,7 @@ from sqlrun.transpile.trees import every, has
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday|epoch|t?\d{1,2}:\d.*)\s*", re.IGNORECASE | re.DOTALL)
 _TIMES = (spark.DATE, spark.TIMESTAMP, spark.TIMESTAMP_NTZ)
 _OF_TIMES = frozenset(THEMES["dates and times"].split())
-HINT = (
-    "Write current_timestamp() or current_date(), the tick's time, or the time itself: timestamp '1970-01-01 00:00:00'."
-)
+HINT = "Use current_timestamp() or current_date(), or write the time: timestamp '1970-01-01 00:00:00'."
 
 
 def found(walk: Walk) -> Iterator[tuple[exp.Expr, str]]:
@@ -34,10 +32,10 @@ def found(walk: Walk) -> Iterator[tuple[exp.Expr, str]]:
         except (RecursionError, SqlglotError):
             is_time = True
         if is_time:
-            yield node, f"'{node.name.strip()}' as a time is read from another clock than the tick's"
+            yield node, f"'{node.name.strip()}' isn't the time of the tick"
     for cast in every(walk.tree, exp.Cast):
         if spark.of_tree(cast.to) in _TIMES and _is_computed_constant(cast.this):
-            yield cast, "a time read from a computed constant may be one of another clock than the tick's"
+            yield cast, "a time computed from a constant may not be the time of the tick"
 
 
 def _is_computed_constant(value: exp.Expr) -> bool:

@@ -20,24 +20,36 @@ def wrong(rendered: Rendered, error: Mapping[str, object]) -> Problem:
     line, column = restrictions.found(rendered.sql, unsupported_syntax.WINDOW_CALL)
     if line:
         # After GROUP BY, sqlglot parses window() as the WINDOW clause.
-        message = "function window() may not be used in a model"
+        message = "function window() isn't allowed in a model"
         return problem("SR305", rendered, line, column, message, unsupported_syntax.WINDOW, "window")
-    description = str(error.get("description") or "syntax error").rstrip(".")
-    # sqlglot's message names its own classes.
-    description = re.sub(r"^Required \w+:? '\w+' missing for <class .*", "something is missing here", description)
-    description = description.replace("Invalid expression / Unexpected token", "this does not belong here")
+    description = str(error.get("description") or "").rstrip(".")
     highlight = str(error.get("highlight") or "")
     line, column = int(str(error.get("line") or 1)), int(str(error.get("col") or 1))
-    message = f"SQL syntax: {description[0].lower()}{description[1:]}"
     if description.startswith(MISCOUNTED):
-        hint = "See docs/functions.md for what may be called."
+        hint = "Correct the number of arguments. docs/functions.md lists the functions."
         at = max(1, column - len(highlight) + 1)
         return problem("SR554", rendered, line, at, description.removeprefix(MISCOUNTED), hint, highlight)
-    if highlight:
-        message += f", near `{highlight}`"
     column = max(1, column - len(highlight.split("\n")[-1]) + 1)
-    hint = "Look at what stands before it too: a comma, a bracket or a word may be missing or too much."
-    return problem("SR301", rendered, line, column, message, hint, highlight)
+    hint = "Check the text before it too. A comma, a parenthesis or a keyword may be missing or superfluous."
+    return problem("SR301", rendered, line, column, described(error), hint, highlight)
+
+
+def described(error: Mapping[str, object]) -> str:
+    """Return one of the parser's errors in words of SQL, without the parser's own names.
+
+    >>> described({"description": "Invalid expression / Unexpected token", "highlight": ")"})
+    'syntax error: unexpected `)`'
+    >>> described({"description": "Expecting )", "highlight": "2"})
+    'syntax error near `2`: expected )'
+    """
+    words, near = str(error.get("description") or "").rstrip("."), str(error.get("highlight") or "")
+    words = words.replace("Invalid expression / Unexpected token", "")
+    # sqlglot names its own classes here, which no SQL contains.
+    words = re.sub(r"^Required \w+:? '\w+' missing for <class .*", "an expression or keyword is missing", words)
+    words = f"{words[:1].lower()}{words[1:]}".replace("expecting ", "expected ")
+    if near and not words:
+        return f"syntax error: unexpected `{near}`"
+    return f"syntax error{f' near `{near}`' if near else ''}: {words or 'the query is incomplete'}"
 
 
 def torn(rendered: Rendered, error: TokenError) -> Problem:
@@ -48,6 +60,8 @@ def torn(rendered: Rendered, error: TokenError) -> Problem:
         before = rendered.sql[: found.start()]
         line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
         what = "comment" if found["open"] == "/*" else "quote"
-        message, close = f"SQL syntax: this {what} is not closed", "*/" if what == "comment" else found["open"]
-        return problem("SR301", rendered, line, column, message, f"Write {close} where it ends.", found["open"])
-    return problem("SR301", rendered, 1, 1, f"SQL syntax: {text_lines(str(error))[0]}")
+        message, close = f"syntax error: this {what} is never closed", "*/" if what == "comment" else found["open"]
+        return problem(
+            "SR301", rendered, line, column, message, f"Add {close} at the end of the {what}.", found["open"]
+        )
+    return problem("SR301", rendered, 1, 1, f"syntax error: {text_lines(str(error))[0]}")

@@ -22,10 +22,10 @@ from sqlrun.transpile.trees import every
 
 _LISTED = (exp.Coalesce, exp.Greatest, exp.Least, exp.In, exp.Array)
 _ORDERING = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
-ORDERED = "Compare their parts."
+ORDERED = "Compare the fields or elements."
 # Nodes that order values: the least, the greatest, the first.
 _RANKED = (exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.ArraySort, exp.ArrayMax, exp.ArrayMin, exp.Ordered)
-ELSEWHERE = "DuckDB puts NULLs inside of them elsewhere"
+ELSEWHERE = "DuckDB sorts NULLs inside them differently"
 # Literals that both engines read as the same value.
 _READ_ALIKE = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
@@ -37,11 +37,11 @@ _CONDITIONED = (exp.And, exp.Or, exp.Not, exp.Is, exp.CountIf, exp.LogicalAnd, e
 # Functions that take texts and cast other types to text.
 _OF_TEXT = frozenset(THEMES["text"].split())
 _WRITTEN_OTHERWISE = ("double", "float", "timestamp", "timestamp_ntz")
-LENIENT = "DuckDB reads it more leniently, or fails in a tick"
+LENIENT = "DuckDB casts more leniently, or fails in a tick"
 _WHOLE = re.compile(r"-?\d{1,9}")
-MOMENTS = "Write timestamp_seconds(x), unix_seconds(x), date_from_unix_date(x) or unix_date(x)."
-DAYS = "Write datediff(a, b), the number of days."
-SECONDS = "Write timestampdiff(second, b, a), or take one of the other units."
+MOMENTS = "Use timestamp_seconds(x), unix_seconds(x), date_from_unix_date(x) or unix_date(x)."
+DAYS = "Use datediff(a, b), the number of days."
+SECONDS = "Use timestampdiff(second, b, a), or another unit."
 
 
 def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]]:
@@ -65,13 +65,13 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
             if isinstance(node, _CONDITIONED):
                 for part, _ in operand_types.conditions(node):
                     if walk.anywhere(part) == spark.STRING:
-                        yield part, f"a text as a condition: {LENIENT}", CAST
+                        yield part, f"a string as a condition: {LENIENT}", CAST
                 continue
             if isinstance(node, exp.Sub):
                 yield from _between_times(node, walk)
                 continue
             if isinstance(node, _ORDERING) and (nested := _nested(node, walk)) is not None:
-                yield node, f"an order of values of `{nested}`: {ELSEWHERE}", ORDERED
+                yield node, f"values of `{nested}` are ordered: {ELSEWHERE}", ORDERED
                 continue
             if isinstance(node, _RANKED):
                 yield from _unranked(node, walk)
@@ -79,7 +79,7 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
             for group in _groups(node):
                 other = _other([(part, walk.anywhere(part)) for part in group])
                 if other is not None:
-                    yield node, f"a text beside `{other}`: {LENIENT}", CAST
+                    yield node, f"a string and a `{other}` are compared: {LENIENT}", CAST
     except (RecursionError, SqlglotError):  # nested too deeply for type inference
         return
 
@@ -89,12 +89,12 @@ def _written(call: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
     for part in call.iter_expressions():
         kind = walk.anywhere(part)
         if kind is not None and kind.name in _WRITTEN_OTHERWISE:
-            yield part, f"a `{kind}` as a text, which DuckDB writes otherwise", "Write cast(... as string)."
+            yield part, f"a `{kind}` becomes a string, which DuckDB formats differently", "Use cast(... as string)."
             return
     if isinstance(call, exp.Concat) and len(call.expressions) == 1:
         kind = walk.anywhere(call.expressions[0])
         if kind is not None and kind.name not in ("string", "array"):
-            yield call, "concat() of one value, which is no text to DuckDB", "Write cast(... as string)."
+            yield call, "concat() of one value, which DuckDB doesn't turn into a string", "Use cast(... as string)."
 
 
 def _between_times(node: exp.Sub, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
@@ -103,7 +103,11 @@ def _between_times(node: exp.Sub, walk: Walk) -> Iterator[tuple[exp.Expr, str, s
     if kinds <= {spark.DATE, spark.TIMESTAMP}:
         days = kinds == {spark.DATE}
         instead = DAYS if days else SECONDS
-        yield node, f"the interval between two {'dates' if days else 'times'}, which DuckDB counts otherwise", instead
+        yield (
+            node,
+            f"the interval between two {'dates' if days else 'times'}, which DuckDB computes differently",
+            instead,
+        )
 
 
 def _nested(node: exp.Expr, walk: Walk) -> Kind | None:
@@ -122,7 +126,7 @@ def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]
     instead = ORDERED
     if shown.name == "struct" and not any(part.name in NESTED for part in shown.parts):
         instead = _written_out(node, value, shown)
-    yield node, f"an order of values of `{shown}`: {ELSEWHERE}", instead
+    yield node, f"values of `{shown}` are ordered: {ELSEWHERE}", instead
 
 
 def _is_listed(node: exp.Ordered) -> bool:
@@ -156,16 +160,16 @@ def _written_out(node: exp.Expr, value: exp.Expr, kind: Kind) -> str:
         return f"Order by its fields: {', '.join(f'{text}.{name}' for name in kind.fields)}."
     if isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin):
         listed = ", ".join(f"e.{name}" for name in kind.fields)
-        return f"Write the fields out: transform({text}, e -> struct({listed}))."
+        return f"List the fields: transform({text}, e -> struct({listed}))."
     listed = ", ".join(f"{text}.{name}" for name in kind.fields)
-    return f"Write the fields out, as struct({listed}), with filter (where {text} is not null)."
+    return f"List the fields, as struct({listed}), with filter (where {text} is not null)."
 
 
 def _cast(node: exp.Cast, kind: Kind | None) -> Iterator[tuple[exp.Expr, str, str]]:
     """Yield casts between numbers and times, which DuckDB doesn't have and Spark has in part."""
     wanted = spark.of_tree(node.args["to"])
     if kind is not None and wanted is not None and {_family(kind), _family(wanted)} == {"number", "time"}:
-        yield node, f"a cast of `{kind}` to `{wanted}`, which DuckDB doesn't have", MOMENTS
+        yield node, f"DuckDB can't cast `{kind}` to `{wanted}`", MOMENTS
 
 
 def _family(kind: Kind) -> str:

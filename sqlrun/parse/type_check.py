@@ -67,8 +67,8 @@ def misfits(rendered: Rendered, walk: Walk) -> Iterable[Problem]:
         value = value.this if type(value) is exp.Cast else value
         shown = written(value)
         shown = shown if len(shown) <= LONGEST else "..."
-        message = f"column `{column.name}` is `{column.type}` in the contract, but the query gives `{given}`"
-        hint = f"Write cast({shown} as {column.type}) as {column.name} at {place}, or data_type: {given} here."
+        message = f"column `{column.name}` is `{column.type}` in the contract, but `{given}` in the query"
+        hint = f"Write cast({shown} as {column.type}) as {column.name} at {place}, or set data_type: {given} here."
         yield Problem("SR311", column.place, message, hint)
 
 

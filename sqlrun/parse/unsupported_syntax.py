@@ -10,27 +10,29 @@ from sqlrun.parse import precedence, window_forms
 from sqlrun.transpile.trees import every
 
 Found = tuple[exp.Expr, str, str]
-PIVOT = "Write an aggregate for each column: sum(case when kind = 'a' then amount end) as a, ..., under GROUP BY."
-UNPIVOT = "Write a SELECT for each column, joined by UNION ALL."
-NAMED = "Name the columns in a CTE: with x as (select id as a from ...), and read that."
-STAR = "List the columns; to count rows write count(*)."
-GENERATOR = "Write `from ... lateral view explode(map_entries(m)) e as entry`, and take entry.key and entry.value."
-NESTED = "Write `from ... lateral view explode(x) l as element`, and compute with the element."
-POSITIONS = "Write `from ... lateral view posexplode(x) e as place, element`."
-DISTINCT_ON = "Rank with row_number() over (partition by ... order by ...), and keep the first under QUALIFY."
-LATERAL = "Join a CTE, grouped by what ties it to the row: a subquery of FROM can't read the tables beside it."
-WINDOW = "Round the time: date_trunc('hour', at), or timestamp_seconds(unix_seconds(at) div 600 * 600) for ten minutes."
+PIVOT = "Write an aggregate for each column: sum(case when kind = 'a' then amount end) as a, ..., with GROUP BY."
+UNPIVOT = "Write a SELECT for each column, and combine them by UNION ALL."
+NAMED = "Rename the columns in a CTE: with x as (select id as a from ...)."
+STAR = "List the columns. To count rows, use count(*)."
+GENERATOR = "Use `from ... lateral view explode(map_entries(m)) e as entry`, with entry.key and entry.value."
+NESTED = "Use `from ... lateral view explode(x) l as element`, and compute with the element."
+POSITIONS = "Use `from ... lateral view posexplode(x) e as place, element`."
+DISTINCT_ON = "Rank with row_number() over (partition by ... order by ...), and select the first row with QUALIFY."
+LATERAL = "Join a CTE that groups by the join key. A subquery in FROM can't read other tables of the same FROM."
+WINDOW = (
+    "Truncate the time: date_trunc('hour', at), or timestamp_seconds(unix_seconds(at) div 600 * 600) for 10 minutes."
+)
 WINDOWS = frozenset({"window", "session_window"})
 # A call, not the clause `window w as (...)`, for which sqlglot mistakes it after GROUP BY.
 WINDOW_CALL = r"\b(?:session_)?window\s*\("
 # Joins that sqlglot parses and Spark doesn't have.
 METHODS: Mapping[str, str] = {
-    "ASOF": "Rank the rows: row_number() over (partition by ... order by at desc) in a CTE, and keep the first.",
-    "POSITIONAL": "Join by a column that both tables have.",
+    "ASOF": "Rank the rows in a CTE, row_number() over (partition by ... order by at desc), and select the first.",
+    "POSITIONAL": "Join on a column that both tables have.",
 }
 # Hints and operators of other databases.
 FOREIGN = (exp.JoinHint, exp.Glob, exp.ScopeResolution, exp.SimilarTo)
-RECURSIVE = "Write the levels out, a CTE each, or keep each node's ancestors in a column of their own."
+RECURSIVE = "Write a CTE for each level, or store each node's ancestors in a column."
 
 
 def refused(tree: exp.Expr) -> Iterable[Found]:
@@ -45,7 +47,7 @@ def recursive(tree: exp.Expr) -> Iterable[Found]:
     for clause in every(tree, exp.With):
         if clause.args.get("recursive"):
             named = clause.expressions[0].args["alias"] if clause.expressions else clause
-            yield named, "a recursive CTE may not be used in a model: nothing bounds how long it runs", RECURSIVE
+            yield named, "recursive CTEs aren't supported: their run time has no limit", RECURSIVE
 
 
 def by_name(tree: exp.Expr) -> Iterable[Found]:
@@ -53,13 +55,13 @@ def by_name(tree: exp.Expr) -> Iterable[Found]:
     for operation in every(tree, exp.SetOperation):
         if operation.args.get("by_name") or operation.args.get("side") or operation.args.get("on"):
             why = f"Spark SQL has no {operation.key.upper()} BY NAME"
-            yield operation, why, "List the columns of each branch in one order."
+            yield operation, why, "List the columns of each branch in the same order."
 
 
 def _pivots(tree: exp.Expr) -> Iterable[Found]:
     for pivot in every(tree, exp.Pivot):
         word, instead = ("UNPIVOT", UNPIVOT) if pivot.args.get("unpivot") else ("PIVOT", PIVOT)
-        yield pivot, f"{word} has no rule", instead
+        yield pivot, f"{word} isn't supported", instead
 
 
 def _tables(tree: exp.Expr) -> Iterable[Found]:
@@ -67,14 +69,18 @@ def _tables(tree: exp.Expr) -> Iterable[Found]:
         alias = table.args.get("alias")
         if alias is not None and alias.columns and not isinstance(table.this, exp.Func):
             named = f"{alias.name}({', '.join(column.name for column in alias.columns)})"
-            yield alias, f"`{named}` names the columns of a table", NAMED
+            yield alias, f"column aliases of a table aren't supported: `{named}`", NAMED
     for lateral in every(tree, exp.Lateral):
         if isinstance(lateral.this, exp.Query):
-            yield lateral, "a LATERAL subquery has no rule", LATERAL
+            yield lateral, "LATERAL subqueries aren't supported", LATERAL
     for values in every(tree, exp.Values):
         alias = values.args.get("alias")
         if alias is None or not alias.columns:
-            yield values, "VALUES without names for its columns", "Write `values (1, 'a'), (2, 'b') as v(x, y)`."
+            yield (
+                values,
+                "VALUES without column names isn't supported",
+                "Name the columns: `values (1, 'a'), (2, 'b') as v(x, y)`.",
+            )
 
 
 def _joins(tree: exp.Expr) -> Iterable[Found]:
@@ -87,18 +93,18 @@ def _joins(tree: exp.Expr) -> Iterable[Found]:
 def _generators(tree: exp.Expr) -> Iterable[Found]:
     """Yield generators of the select list that return several columns."""
     for several in every(tree, exp.Aliases):
-        yield several, "several names for one expression", GENERATOR
+        yield several, "several aliases for one expression aren't supported", GENERATOR
     for select in every(tree, exp.Select):
         for item in select.expressions:
             call = item.unalias()
             if isinstance(call, exp.Posexplode | exp.PosexplodeOuter):
-                yield call, "posexplode() gives two columns", POSITIONS
+                yield call, "posexplode() in the select list isn't supported: it returns two columns", POSITIONS
         generators = [item for item in select.expressions if isinstance(item.unalias(), exp.Explode)]
         for item in generators[1:]:
-            yield item, "two generators in one select list", "Write LATERAL VIEW for each."
+            yield item, "two generators in one select list aren't supported", "Use LATERAL VIEW for each."
     for call in every(tree, exp.Explode):
         if not isinstance(call.parent, exp.Select | exp.Alias | exp.Aliases | exp.Lateral):
-            yield call, "a generator inside of an expression", NESTED
+            yield call, "a generator inside an expression isn't supported", NESTED
 
 
 def _stars(tree: exp.Expr) -> Iterable[Found]:
@@ -109,14 +115,18 @@ def _stars(tree: exp.Expr) -> Iterable[Found]:
         qualified = isinstance(node, exp.Column) and bool(node.table)
         if isinstance(above, exp.Select) or (isinstance(above, exp.Count) and not qualified):
             continue
-        yield node, f"`{node.sql('databricks')}` stands inside of an expression", STAR
+        yield node, f"`{node.sql('databricks')}` inside an expression isn't supported", STAR
 
 
 def _limits(tree: exp.Expr) -> Iterable[Found]:
     for limit in every(tree, exp.Limit, exp.Fetch, exp.Offset):
         count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
         if not (isinstance(count, exp.Literal) and count.is_int) or limit.args.get("limit_options"):
-            yield limit, f"{limit.key.upper()} takes a whole number that is written out", "Write LIMIT 10."
+            yield (
+                limit,
+                f"{limit.key.upper()} takes a literal whole number only",
+                "Write a number, for example LIMIT 10.",
+            )
 
 
 def _misplaced(tree: exp.Expr) -> Iterable[Found]:
@@ -126,9 +136,9 @@ def _misplaced(tree: exp.Expr) -> Iterable[Found]:
             continue
         for node in where.walk(prune=lambda part: isinstance(part, exp.Query | exp.Window | exp.AggFunc)):
             if isinstance(node, exp.Window):
-                yield node, "a window function under WHERE", "Write the condition under QUALIFY."
+                yield node, "window functions aren't allowed in WHERE", "Move the condition to QUALIFY."
             elif isinstance(node, exp.AggFunc):
-                yield node, "an aggregate function under WHERE", "Write the condition under HAVING."
+                yield node, "aggregate functions aren't allowed in WHERE", "Move the condition to HAVING."
 
 
 def _numbers(tree: exp.Expr) -> Iterable[Found]:
@@ -150,7 +160,7 @@ def _others(tree: exp.Expr) -> Iterable[Found]:
     for node in every(tree, *FOREIGN):
         if not isinstance(node.parent, exp.Hint):
             shown = node.sql("databricks")
-            yield node, f"`{shown}` is no expression of Spark SQL", "Write it with functions of docs/functions.md."
+            yield node, f"Spark SQL doesn't have the expression `{shown}`", "Use the functions of docs/functions.md."
     for distinct in every(tree, exp.Distinct):
         if distinct.args.get("on"):
             yield distinct.args["on"], "Spark SQL has no DISTINCT ON", DISTINCT_ON
@@ -159,12 +169,12 @@ def _others(tree: exp.Expr) -> Iterable[Found]:
             yield (
                 between,
                 "Spark SQL has no BETWEEN SYMMETRIC",
-                "Put the smaller bound first.",
+                "Use BETWEEN with the smaller bound first.",
             )
     for path in every(tree, exp.JSONExtract):
         if path.args.get("variant_extract"):
             yield (
                 path,
-                f"`{path.sql('databricks')}` is a path into a VARIANT",
-                "Write get_json_object(x, '$.a'), or x.a for a struct.",
+                f"paths into a VARIANT aren't supported: `{path.sql('databricks')}`",
+                "Use get_json_object(x, '$.a'), or x.a for a struct.",
             )

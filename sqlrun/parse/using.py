@@ -90,7 +90,12 @@ class _Reader:
         """Return the columns of a source in FROM."""
         alias = node.alias_or_name
         if node.args.get("joins") or node.args.get("pivots") or not alias:
-            raise Refusal("SR552", "USING or NATURAL beside this in FROM", "Write the join's condition in ON.", node)
+            raise Refusal(
+                "SR552",
+                "USING or NATURAL isn't supported together with this part of FROM",
+                "Write the join's condition in ON.",
+                node,
+            )
         given = node.args.get("alias")
         names = [column.name for column in given.columns] if given is not None and given.columns else []
         names = names or list(self._names(node, scope))
@@ -267,7 +272,9 @@ def _first(slots: list[_Slot], name: str, at: exp.Expr, side: str) -> _Slot:
     """Return the first column of a name, as Spark does on each side of such a join. Raise SR304 if there is none."""
     if slots:
         return slots[0]
-    raise Refusal("SR304", f"unknown column `{name}` on the {side} of this join", "Name what both sides have.", at)
+    raise Refusal(
+        "SR304", f"unknown column `{name}` on the {side} of this join", "Name a column that both sides have.", at
+    )
 
 
 def _only(slots: list[_Slot], name: str, at: exp.Expr) -> _Slot:
@@ -275,7 +282,7 @@ def _only(slots: list[_Slot], name: str, at: exp.Expr) -> _Slot:
         return slots[0]
     if slots:
         tables = " and ".join(slot.table or "a join" for slot in slots)
-        raise Refusal("SR308", f"ambiguous column `{name}`", f"{tables} have it: write the table before it.", at)
+        raise Refusal("SR308", f"ambiguous column `{name}`", f"{tables} have this column. Add the table.", at)
     raise Refusal("SR304", f"unknown column `{name}`", "", at)
 
 
@@ -283,7 +290,7 @@ def _starred(star: exp.Expr, found: _Relation) -> list[_Slot]:
     """Return the columns of a star: of all tables, or of one table with its hidden columns first."""
     bare = star.this if isinstance(star, exp.Column) else star
     if any(bare.args.get(key) for key in ("replace", "rename", "ilike")):
-        raise Refusal("SR552", "this star beside USING or NATURAL", "List the columns.", star)
+        raise Refusal("SR552", "this star isn't supported together with USING or NATURAL", "List the columns.", star)
     left_out = {one.name for one in bare.args.get("except_") or ()}
     slots = found.slots
     if isinstance(star, exp.Column):

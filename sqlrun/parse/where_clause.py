@@ -6,11 +6,11 @@ import difflib
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from sqlrun.errors import UsageError
 from sqlrun.parse.functions import refusal, unlike
-from sqlrun.runtime.text_lines import text_lines
+from sqlrun.parse.syntax import described
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
@@ -34,7 +34,7 @@ def condition(text: str, columns: list[str]) -> str:
     for kind, what in REFUSED:
         found = tree.find(kind)
         if found is not None and not (isinstance(found, exp.Tuple) and isinstance(found.parent, exp.In)):
-            raise UsageError(f"--where takes one condition on a row, not {what}")
+            raise UsageError(f"--where takes a condition on one row, but this contains {what}")
     for function in tree.find_all(exp.Func):
         refused = refusal(function)
         if refused is not None:
@@ -54,14 +54,16 @@ def condition(text: str, columns: list[str]) -> str:
 def _parsed(text: str) -> exp.Expression:
     try:
         parsed = sqlglot.parse(f"select 1 from t where {text}", read=DIALECT)
-    except (SqlglotError, RecursionError) as error:
-        raise UsageError(f"--where can't be read: {text_lines(str(error))[0]}") from None
+    except ParseError as error:
+        raise UsageError(f"--where: {described(error.errors[0])}") from None
+    except (SqlglotError, RecursionError):
+        raise UsageError("--where: syntax error: unbalanced quotes, or nested too deeply") from None
     select = parsed[0]
     if len(parsed) != 1 or not isinstance(select, exp.Select):
-        raise UsageError("--where takes one condition")
+        raise UsageError("--where takes exactly one condition")
     where = select.args.get("where")
     if where is None or {key for key, value in select.args.items() if value} - {"expressions", "from_", "where"}:
-        raise UsageError("--where takes one condition")
+        raise UsageError("--where takes exactly one condition")
     for node in where.walk():
         node.comments = None  # DuckDB needs no comments
     tree: exp.Expression = where.this.unnest()

@@ -22,10 +22,10 @@ _COUNTS: Mapping[type[exp.Expr], tuple[str, int]] = {
     exp.Ntile: ("this", 1),
     exp.NthValue: ("offset", 1),
 }
-DISTINCT = "Write size(collect_set(x) over (...)) for count(distinct x), or group in a CTE, and join that."
-FILTER = "Write the condition into the argument: sum(case when ... then x end) over (...)."
-FRAME = "Leave the frame out."
-ROWS = "Write ROWS or RANGE BETWEEN ... AND ..., with whole numbers or intervals that are written out."
+DISTINCT = "Use size(collect_set(x) over (...)) for count(distinct x), or group in a CTE, and join the CTE."
+FILTER = "Move the condition into the argument: sum(case when ... then x end) over (...)."
+FRAME = "Remove the frame."
+ROWS = "Use ROWS or RANGE BETWEEN ... AND ..., with literal whole numbers or intervals."
 
 
 def found(tree: exp.Expr) -> Iterator[Found]:
@@ -33,7 +33,7 @@ def found(tree: exp.Expr) -> Iterator[Found]:
     for node in every(tree, exp.IgnoreNulls, exp.RespectNulls):
         if not isinstance(node.this, _SKIPPING):
             word = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
-            yield node, f"Spark SQL has no {word} for this function", "Leave it out."
+            yield node, f"Spark SQL has no {word} for this function", "Remove it."
     for window in every(tree, exp.Window):
         call: exp.Expr = window.this
         filtered = isinstance(call, exp.Filter)
@@ -47,8 +47,8 @@ def found(tree: exp.Expr) -> Iterator[Found]:
         if _sorts(call) and (window.args.get("order") or window.args.get("spec")):
             yield (
                 window,
-                "Spark SQL takes no ORDER BY and no frame in this window",
-                "Write over (partition by ...) alone.",
+                "Spark SQL doesn't allow ORDER BY or a frame in this window",
+                "Use over (partition by ...) only.",
             )
         yield from _framed(window, call)
         yield from _counted(call)
@@ -62,7 +62,7 @@ def _sorts(call: exp.Expr) -> bool:
 
 def _unordered(window: exp.Window, call: exp.Expr) -> Iterator[Found]:
     if isinstance(call, _RANKS) and not any(part.args.get("order") for part in (window, *_named(window))):
-        yield window, "a rank without ORDER BY", "Write what ranks: over (partition by ... order by ...)."
+        yield window, "a ranking function requires ORDER BY", "Add an order: over (partition by ... order by ...)."
 
 
 def _named(window: exp.Window) -> list[exp.Expr]:
@@ -78,12 +78,12 @@ def _framed(window: exp.Window, call: exp.Expr) -> Iterator[Found]:
         return
     kind = str(frame.args.get("kind") or "").upper()
     if kind not in ("ROWS", "RANGE") or frame.args.get("exclude"):
-        yield window, f"Spark SQL has no such frame: `{frame.sql('databricks')}`", ROWS
+        yield window, f"Spark SQL doesn't have the frame `{frame.sql('databricks')}`", ROWS
     bounds = [bound for key in ("start", "end") if isinstance(bound := frame.args.get(key), exp.Expr)]
     if not all(isinstance(bound, exp.Literal | exp.Interval | exp.Cast) for bound in bounds):
-        yield window, f"Spark SQL has no such frame: `{frame.sql('databricks')}`", ROWS
+        yield window, f"Spark SQL doesn't have the frame `{frame.sql('databricks')}`", ROWS
     elif isinstance(call, _OWN_FRAME) and not (isinstance(call, exp.RowNumber) and _is_usual(frame, kind)):
-        yield window, "this window function has a frame of its own", FRAME
+        yield window, "this window function doesn't accept a frame", FRAME
 
 
 def _is_usual(frame: exp.Expr, kind: str) -> bool:
@@ -99,4 +99,8 @@ def _counted(call: exp.Expr) -> Iterator[Found]:
     inner = value.this if isinstance(value, exp.Neg) else value
     number = int(inner.name) if isinstance(inner, exp.Literal) and inner.is_int else None
     if number is None or (-number if inner is not value else number) < least:
-        yield call, f"`{value.sql('databricks')}` is no number that this window function takes", "Write a number out."
+        yield (
+            call,
+            f"this window function doesn't accept `{value.sql('databricks')}` as a number",
+            "Write a literal number.",
+        )

@@ -19,14 +19,14 @@ def too_large(size: int, memory: int | None) -> str:
     `memory`: bytes that DuckDB may use; None or 0 if unknown.
 
     >>> too_large(1 << 30, 1 << 30)
-    'about 6.0 GiB to work on, DuckDB may use 1.0 GiB'
+    'it needs about 6.0 GiB, but DuckDB may use 1.0 GiB'
     >>> too_large(1 << 30, 2 << 30), too_large(1 << 60, None)
     ('', '')
     """
     needed = size * UNPACKED
     if not memory or memory < 0 or needed <= memory * MOST_SPILLED:
         return ""
-    return f"about {_gib(needed)} to work on, DuckDB may use {_gib(memory)}"
+    return f"it needs about {_gib(needed)}, but DuckDB may use {_gib(memory)}"
 
 
 def _gib(size: float) -> str:

@@ -160,7 +160,7 @@ class _Places:
             taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
             before, meaning = self.before.get(model.name), self.workspace.prints[model.name]
             if before is not None and model.name not in self.own and fingerprint_of(before.path) == meaning:
-                self.notes[model.name] = "production no longer keeps it so"
+                self.notes[model.name] = "production no longer maintains it this way"
         for stage in model.stages:
             if stage.name in taken:
                 self._put(model, stage, taken[stage.name].path, taken[stage.name])
@@ -219,7 +219,7 @@ def require_inputs(workspace: Workspace, chosen: set[str], published: Published 
         for table in sorted({t for s in model.stages for t in s.inputs} - own - built - chosen):
             if workspace.seed(table) is None:
                 raise UsageError(
-                    f"{model.name} reads {table}, which has never been built. "
+                    f"{model.name} reads {table}, which was never built. "
                     f"Build it too: sqlrun build --select +{model.name}"
                 )
 
@@ -231,6 +231,6 @@ def _require_unedited(models: Iterable[Compiled], chosen: set[str], tables: Mapp
             owner = model_of(name)
             if owner not in {model.name, *chosen} and tables[name].state is None:
                 raise UsageError(
-                    f"{model.name} reads {owner}, which was edited since it was built, or reads what was. "
+                    f"{model.name} reads {owner}, which was edited after its last build, or depends on such a model. "
                     f"Build it too: sqlrun build --select +{model.name}"
                 )

@@ -29,7 +29,7 @@ def environment(text: str | None) -> str:
         return ""
     if not NAME.fullmatch(text):
         raise UsageError(
-            f"`{text}` is not a name of an environment: lowercase letters, digits, - and _, at most 40 of them"
+            f"`{text}` isn't a valid name for an environment. Use at most 40 lowercase letters, digits, - and _"
         )
     return text
 

@@ -66,6 +66,6 @@ def unknown(ledger: Ledger) -> UsageError:
     """Return the error for an unknown environment; it lists the existing ones."""
     existing = ", ".join([PRODUCTION, *names(ledger.warehouse)])
     return UsageError(
-        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {existing}. "
-        f"`sqlrun build --env {ledger.env}` makes it."
+        f"unknown environment `{ledger.env}` in {ledger.warehouse}. Environments: {existing}. "
+        f"To create it, run `sqlrun build --env {ledger.env}`."
     )

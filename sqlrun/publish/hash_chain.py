@@ -39,8 +39,11 @@ def broken(rows: Iterable[Mapping[str, Any]]) -> str:
     for row in sorted(rows, key=order):
         name = f"the row of tick {row['tick']}, {row['kind']},"
         if row["seal"] != seal(row):
-            return f"{name} does not fit its seal"
+            return f"{name} doesn't match its hash"
         if before is not None and row["follows"] != before["seal"]:
-            return f"{name} does not follow the row of tick {before['tick']}, {before['kind']}"
+            return (
+                f"{name} doesn't have the hash of the row of tick {before['tick']}, {before['kind']}, "
+                "as its previous hash"
+            )
         before = row
     return ""

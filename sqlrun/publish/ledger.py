@@ -96,7 +96,7 @@ class Ledger:
 
     def drop(self) -> None:
         """Delete an environment's ledger and system tables; its tick numbers stay used."""
-        assert self.env, "production isn't dropped"
+        assert self.env, "the production environment can't be dropped"
         used = self.read().last_tick
         self._storage.put(f"{self._folder}/last_tick", str(used).encode(), synced=True)
         for part in ("ledger", "receipts", "checks", "measures", "quarantine"):
@@ -155,9 +155,9 @@ class Ledger:
     def _require_unedited(self, fault: str) -> None:
         if fault:
             raise UsageError(
-                f"the ledger {self.path} was changed by another hand than sqlrun's: {fault}. Nothing was written. Put "
-                "the folder back from a backup, or take the change back: the ledger is a Delta table, and its log has "
-                "the version before. Or build into another warehouse."
+                f"another writer changed the ledger {self.path}: {fault}. Nothing was written. Restore "
+                "the folder from a backup, or undo the change: the ledger is a Delta table, and its log has "
+                "the earlier version. Or build into another warehouse."
             )
 
     def _tick(self, row: Mapping[str, Any]) -> Published:
@@ -166,13 +166,13 @@ class Ledger:
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise UsageError(
                 f"the ledger {self.path} can't be read at tick {row['tick']}: {error}. "
-                "Put the folder back from a backup."
+                "Restore the folder from a backup."
             ) from error
         for name, state in tables.items():
             if PurePosixPath(state.path).is_absolute() or ".." in PurePosixPath(state.path).parts:
                 raise UsageError(
-                    f"the ledger {self.path} says that {name} lies at {state.path}, outside the warehouse. "
-                    "Put the folder back from a backup."
+                    f"according to the ledger {self.path}, {name} is at {state.path}, outside the warehouse. "
+                    "Restore the folder from a backup."
                 )
         return Published(row["tick"], row["as_of"], tables)
 
@@ -187,8 +187,8 @@ class Ledger:
             known = {field.name for field in table.schema().fields}
             if missing := {column.name for column in COLUMNS} - known:
                 raise UsageError(
-                    f"the ledger {self.path} has no column {sorted(missing)[0]}: it is of a format that this sqlrun "
-                    "does not know. Build into another warehouse, or with the sqlrun that made it."
+                    f"the ledger {self.path} has no column {sorted(missing)[0]}: it has a format that this sqlrun "
+                    "doesn't know. Build into another warehouse, or use the sqlrun that created it."
                 )
             rows = arrow_rows.plain(table.scan(columns=columns, predicate=predicate).read_all())
         except SqlrunError as error:
@@ -241,8 +241,8 @@ class Ledger:
     def _read_error(self, error: Exception) -> EngineError:
         first = first_line(error)[:300]
         return EngineError(
-            f"the ledger {self.path} can't be read: {first}. `sqlrun doctor` tells what is torn; "
-            "the next `sqlrun build` sets aside what a crash has left."
+            f"the ledger {self.path} can't be read: {first}. `sqlrun doctor` reports the corrupt files. "
+            "The next `sqlrun build` moves leftovers of a crash aside."
         )
 
     def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> int:
@@ -296,16 +296,16 @@ class Ledger:
         app_id = f"{self.project}.{kind}"
         used = table.transaction_version(app_id)
         if used is not None and used >= tick:
-            raise LockedError(f"tick {tick} is taken by another build; nothing was published")
+            raise LockedError(f"another build has taken tick {tick}. Nothing was published")
         if after is not None and table.version() != after:
-            raise LockedError(f"another build began while tick {tick} was at work; nothing was published")
+            raise LockedError(f"another build began during tick {tick}. Nothing was published")
         row: dict[str, Any] = dict(zip(hash_chain.SEALED, (*values, self._last_seal()), strict=True))
         row["seal"] = hash_chain.seal(row)
         with delta_table.explained(f"the ledger {self.path} can't be written"):
             try:
                 delta_table.append_rows(table, [row], delta_table.commit(app_id, tick, {}))
             except CommitFailedError as error:
-                raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
+                raise LockedError(f"another build took tick {tick} at the same time") from error
         return table.version(), row
 
     def _last_seal(self) -> str:

@@ -63,8 +63,10 @@ def tick_of(ledger: Ledger, tick: int | None = None) -> Published:
     if found is None:
         oldest = ledger.entries()[-1].tick
         if tick < oldest:
-            raise UsageError(f"tick {tick} is not kept any more; the oldest that is, is {oldest}")
-        raise UsageError(f"tick {tick} was never published; the newest is {newest.tick}. `sqlrun ticks` lists them.")
+            raise UsageError(f"tick {tick} is no longer retained. The oldest retained tick is {oldest}")
+        raise UsageError(
+            f"tick {tick} was never published. The newest tick is {newest.tick}. `sqlrun ticks` lists all ticks."
+        )
     return found
 
 
@@ -84,7 +86,7 @@ def find(published: Published, warehouse: str, name: str) -> Relation:
             return Relation(name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=rows)
     known = [*tables, *(f"{n}{ending}" for n, s in tables.items() if s.where for ending, _, _ in PARTS)]
     near = difflib.get_close_matches(name, known, 1)
-    advice = f"Did you mean `{near[0]}`?" if near else f"There are: {', '.join(sorted(known))}."
+    advice = f"Did you mean `{near[0]}`?" if near else f"Tables: {', '.join(sorted(known))}."
     raise UsageError(f"tick {published.tick} has no table `{name}`. {advice}")
 
 

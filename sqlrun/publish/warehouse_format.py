@@ -35,23 +35,23 @@ def require(warehouse: str, project: str) -> None:
         form, owner, made = int(mark["format"]), str(mark["project"]), str(mark["sqlrun"])
     except (ValueError, KeyError, TypeError):
         raise UsageError(
-            f"{file} can't be read: it should name this warehouse's format and project. Put it back from a backup; "
-            "where the warehouse is known to be this project's and of this version, delete the file: a build writes it."
+            f"{file}, with this warehouse's format and project, can't be read. Restore it from a backup. "
+            "If the warehouse belongs to this project and has this version, delete the file: a build writes it again."
         ) from None
     if form > FORMAT:
         raise UsageError(
-            f"the warehouse {warehouse} was written by a newer sqlrun ({made}, format {form}); this one is "
-            f"{__version__} and knows format {FORMAT}. Upgrade sqlrun, or choose another warehouse in the profile."
+            f"a newer sqlrun wrote the warehouse {warehouse} ({made}, format {form}). This one is "
+            f"{__version__} and reads format {FORMAT}. Upgrade sqlrun, or set another `warehouse` in the profile."
         )
     if form < FORMAT:
         raise UsageError(
-            f"the warehouse {warehouse} has format {form}, which this sqlrun, {__version__}, no longer knows. "
-            f"Build into another warehouse, or with sqlrun {made}."
+            f"the warehouse {warehouse} has format {form}, which this sqlrun, {__version__}, no longer reads. "
+            f"Build into another warehouse, or use sqlrun {made}."
         )
     if project and owner != project:
         raise UsageError(
-            f"the warehouse {warehouse} belongs to the project {owner}, this one is {project}: each needs its own. "
-            "Name another `warehouse` in the profile."
+            f"the warehouse {warehouse} belongs to the project {owner}, but this project is {project}. "
+            "Set another `warehouse` in the profile."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -73,11 +74,16 @@ class Calls:
     def _ref(self, *names: object, **more: object) -> str:
         name = names[0] if names and isinstance(names[0], str) else ""
         if len(names) != 1 or more or not name:
-            hint = "Names are unique over the project: {{ ref('orders') }}"
-            self.mistakes.append(Mistake("SR202", "ref() takes one name", hint, "ref"))
+            # Jinja's undefined value, the value of a name without quotes.
+            unquoted = str(getattr(names[0], "_undefined_name", "")) if len(names) == 1 else ""
+            near = difflib.get_close_matches(unquoted, self._known.names, 1)
+            shown = unquoted or "orders"
+            message = f"`{unquoted}` in ref() is not in quotes" if unquoted else "ref() takes exactly one name"
+            hint = f"Write the name in quotes: {{{{ ref('{(near or [shown])[0]}') }}}}"
+            self.mistakes.append(Mistake("SR202", message, hint, "ref"))
         elif name not in self._known.names:
             hint = f"Models and seeds: {listed(sorted(self._known.names))}.{did_you_mean(name, self._known.names)}"
-            self.mistakes.append(Mistake("SR202", f"unknown ref `{name}`", hint, f"ref({name}"))
+            self.mistakes.append(Mistake("SR202", f"unknown model `{name}`", hint, f"ref({name}"))
         self.refs.append(name)
         return f"`ref`.`{name}`"
 
@@ -85,7 +91,7 @@ class Calls:
         known = [f"{group}.{name}" for group, name in self._known.sources]
         parts = [str(name) for name in names]
         if len(parts) != 2 or more or not all(isinstance(name, str) for name in names):
-            hint = f"{{{{ source('orders', 'events') }}}}. Sources: {listed(sorted(known))}."
+            hint = f"Write both in quotes: {{{{ source('group', 'name') }}}}. Sources: {listed(sorted(known))}."
             self.mistakes.append(Mistake("SR203", "source() takes a group and a name", hint, "source"))
         elif ".".join(parts) not in known:
             hint = f"Sources: {listed(sorted(known))}.{did_you_mean('.'.join(parts), known)}"
@@ -100,12 +106,19 @@ class Calls:
         if len(names) == 2:
             return names[1]
         known = list(self._known.vars)
-        hint = f"Set it in pyproject.toml, under [tool.sqlrun.vars]. There are: {listed(sorted(known))}."
+        hint = f"Set it in pyproject.toml, under [tool.sqlrun.vars]. Vars: {listed(sorted(known))}."
         raise Mistake("SR204", f"unknown var `{name}`", hint + did_you_mean(name, known), f"var({name}")
 
     def _config(self, *positional: object, **values: Any) -> str:
         if positional:
-            self.mistakes.append(Mistake("SR205", "config() takes names", "config(materialized='view')", "config"))
+            self.mistakes.append(
+                Mistake(
+                    "SR205",
+                    "config() takes named arguments only",
+                    "Write the name too: config(materialized='view')",
+                    "config",
+                )
+            )
         for key, value in values.items():
             wrong = self._misfit(key, value) if self.of_check is None else _check_misfit(self.of_check, key, value)
             if wrong:
@@ -127,37 +140,37 @@ class Calls:
         if key in CHOICES:
             if value in CHOICES[key]:
                 return None
-            advice = " Every table is kept incrementally: write table." if value == "incremental" else ""
-            return f"config `{key}` can't be `{value}`", f"Choose one of {', '.join(CHOICES[key])}.{advice}"
+            advice = " sqlrun maintains every table incrementally: use `table`." if value == "incremental" else ""
+            return f"invalid config `{key}`: `{value}`", f"Choose one of: {', '.join(CHOICES[key])}.{advice}"
         if key in NUMBERS:
-            return None if is_number(value) else (f"config `{key}` can't be `{value}`", "Write a number of at least 1.")
+            return None if is_number(value) else (f"invalid config `{key}`: `{value}`", "Write a number, 1 or greater.")
         if key in FLAGS:
-            wrong = f"config `{key}` can't be `{value}`", f"config({key}=false)"
+            wrong = f"invalid config `{key}`: `{value}`", f"Write config({key}=true) or config({key}=false)"
             return None if isinstance(value, bool) else wrong
         if key == "contract":
-            wrong = "config `contract` says whether it is enforced", "config(contract={'enforced': true})"
+            wrong = "invalid config `contract`", "Write config(contract={'enforced': true})"
             return wrong if enforced(value) is None else None
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-            return f"config `{key}` must be a list of texts", f"config({key}=['a', 'b'])"
+            return f"config `{key}` must be a list of strings", f"Write config({key}=['a', 'b'])"
         columns = [column.name for column in self.model.columns] if self.model else []
         unknown = [text for text in texts if columns and text not in columns] if key == "partition_by" else []
         if unknown:
             hint = f"Columns: {', '.join(columns)}.{did_you_mean(unknown[0], columns)}"
-            return f"`{unknown[0]}` in `partition_by` is not a column of the contract", hint
+            return f"unknown column `{unknown[0]}` in `partition_by`", hint
         return None
 
     def _env_var(self, *names: object) -> NoReturn:
         name = str(names[0]) if names else ""
-        message = f"env_var('{name}'): a template sees no environment, so that one project always gives the same tables"
-        raise Mistake("SR207", message, "Use var() here; profiles take ${NAME} from the environment.", "env_var")
+        message = f"env_var('{name}') isn't allowed in a model: its result must not depend on the environment"
+        raise Mistake("SR207", message, "Use var(). Only profiles read the environment, as ${NAME}.", "env_var")
 
     def _range(self, *bounds: int) -> range:
         found = range(*bounds)
         self._steps += len(found)
         if self._steps > MOST_STEPS:
-            message = f"loops over range() take more than {MOST_STEPS:,} steps"
-            raise Mistake("SR208", message, "Keep loops short, or put the numbers in a seed.", "range")
+            message = f"the loops over range() take more than {MOST_STEPS:,} steps"
+            raise Mistake("SR208", message, "Shorten the loops, or put the numbers into a seed.", "range")
         return found
 
 
@@ -170,11 +183,11 @@ def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object)
     if key not in known:
         return f"unknown config `{key}` of a check", _known(key, known)
     if not isinstance(value, str):
-        return f"config `{key}` must be a text", f"config({key}='...')"
+        return f"config `{key}` must be a string", f"Write config({key}='...')"
     if known[key] and value not in known[key]:
         return (
-            f"config `{key}` can't be `{value}`",
-            f"Choose one of {', '.join(known[key])}.{did_you_mean(value, known[key])}",
+            f"invalid config `{key}`: `{value}`",
+            f"Choose one of: {', '.join(known[key])}.{did_you_mean(value, known[key])}",
         )
     return None
 
@@ -198,8 +211,8 @@ class NotIncremental:
         del args, more
         raise Mistake(
             "SR206",
-            "sqlrun has no is_incremental(): a model is the whole query, and sqlrun keeps its answer true",
-            "Delete the block and write the query over all of history; `sqlrun explain` shows how it is kept.",
+            "is_incremental() isn't supported: sqlrun maintains every model incrementally",
+            "Delete the block and query the whole history. `sqlrun explain` shows how sqlrun maintains the model.",
             "is_incremental",
         )
 

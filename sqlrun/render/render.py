@@ -15,6 +15,7 @@ from sqlrun.project import Config, Model, Project, Rendered
 from sqlrun.render.context import CHECK_CHOICES, Calls, Chain, Known, Mistake
 from sqlrun.render.line_map import unmarked
 from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
+from sqlrun.runtime.text_table import counted
 
 # An unclosed tag matches to the end: otherwise a text of many `{#` would be scanned again from each of them.
 TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
@@ -178,8 +179,8 @@ class _Engine:
         before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
         config = configured(before, self._calls.config)
         if config.materialized == "view" and sources:
-            message = f"{model.name} is a view and reads a source, whose lines land in a table"
-            hint = "Leave out materialized: view, or read the source in another model."
+            message = f"the view `{model.name}` reads a source, which only a table can land"
+            hint = "Remove `materialized: view`, or read the source in another model."
             self.problems.append(self._at("SR715", _line_of(model, "source("), "source", message, hint))
         elif config.materialized == "view":
             self.problems.extend(self._of_a_table(model))
@@ -189,12 +190,12 @@ class _Engine:
 
     def _of_a_table(self, model: Model) -> Iterator[Problem]:
         """Yield a problem for every contract key that has no effect on a view, since nothing of a view is stored."""
-        hint = "Write it on the tables that read the view, or keep the model as a table: materialized: table."
+        hint = "Move it to the tables that read the view, or set `materialized: table`."
         for said in model.said:
-            yield Problem("SR715", said.place, f"{said.words}: {model.name} is a view, and no tick looks at it", hint)
+            yield Problem("SR715", said.place, f"{said.words} has no effect: `{model.name}` is a view", hint)
         for key in CONFIG_OF_TABLES:
             if key in self._calls.config:
-                message = f"`{key}`: {model.name} is a view, and no tick looks at it"
+                message = f"`{key}` has no effect: `{model.name}` is a view"
                 yield self._at("SR715", _line_of(model, "config("), key, message, hint)
 
     def _whole(self, pieces: Iterable[str]) -> str:
@@ -226,18 +227,20 @@ class _Engine:
         if isinstance(error, TemplateSyntaxError):
             return self._syntax(error, error.filename or file)
         words = re.findall(r"'([^']*)'", str(error))
-        chain, message = _chain(error) or ((file, 1),), f"Jinja: {str(error).rstrip('.') or type(error).__name__}"
-        hint = "Compare the values with what this tag or macro takes."
+        chain, message = _chain(error) or ((file, 1),), f"Jinja: {_said(error)}"
+        hint = "Check the arguments of this tag or macro."
         if isinstance(error, RecursionError):
-            message, hint = "Jinja: macros call each other without end", "Let one of them end the circle."
+            message, hint = "these macros call each other endlessly", "Remove one of the calls."
             if not _chain(error):
-                message, hint = "Jinja: nested too deeply", "Write it in smaller pieces."
+                message, hint = "the template is nested too deeply", "Split the template."
         elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
             name = words[0] if words else ""
-            message = f"Jinja: unknown name `{name}`"
-            hint = f"A template sees: {', '.join(self._names)}.{did_you_mean(name, self._names)}"
+            message = f"unknown name `{name}` in the template"
+            near = did_you_mean(name, self._names)
+            macro = "" if near else f" If `{name}` is a macro, write it in macros/{name}.sql."
+            hint = f"Known names: {', '.join(self._names)}.{near}{macro}"
         elif isinstance(error, SecurityError):
-            hint = "A template puts SQL together; it reaches nothing beyond its vars and macros, and changes nothing."
+            hint = "Use vars and macros only. A template can't access Python's internals or change values."
         return self._at("SR201", chain, next((w for w in words if self._holds(chain[0], w)), ""), message, hint)
 
     def _holds(self, at: tuple[str, int], word: str) -> bool:
@@ -249,11 +252,14 @@ class _Engine:
         opened = _unclosed(self._texts[file])
         if "end of template" in message and opened:
             name, line = opened
-            message, hint = f"the block {{% {name} %}} is not closed", f"Write {{% end{name} %}} where it ends."
-            return self._at("SR201", ((file, line),), name, f"Jinja: {message}", hint)
+            message, hint = (
+                f"the block {{% {name} %}} is never closed",
+                f"Add {{% end{name} %}} at the end of the block.",
+            )
+            return self._at("SR201", ((file, line),), name, message, hint)
         found = re.search(r"'([^']*)'", message)
         message = message[:1].lower() + message[1:]
-        return self._at("SR201", chain, found[1] if found else "", f"Jinja: {message}", "Mend the template here.")
+        return self._at("SR201", chain, found[1] if found else "", f"Jinja: {message}", "Fix the template here.")
 
     def _at(self, code: str, chain: Chain, call: str, message: str, hint: str) -> Problem:
         """Return a problem at the innermost template that contains the words, with the call that led there."""
@@ -278,6 +284,12 @@ class _Engine:
         return Problem(code, place, message, hint, excerpt)
 
 
+def _said(error: Exception) -> str:
+    """Return Jinja's message, with its plural in letters."""
+    text = re.sub(r"\b(\d+) (\w+)\(s\)", lambda found: counted(int(found[1]), found[2]), str(error))
+    return text.rstrip(".") or type(error).__name__
+
+
 def _line_of(model: Model, call: str) -> Chain:
     return ((model.file, model.sql.count("\n", 0, max(model.sql.find(call), 0)) + 1),)
 
@@ -286,9 +298,12 @@ def _repeating(model: Model) -> Iterator[Problem]:
     """Yield a problem for `repeats` on a model without a source: nothing would show that its rows are copies."""
     for said in model.said:
         if said.words == "`repeats`":
-            message = f"`repeats` is for lines that a source sends twice, and {model.name} reads no source"
+            message = f"`repeats` requires a source, but `{model.name}` reads none"
             yield Problem(
-                "SR110", said.place, message, "Leave it out: rows are then unique by the grain, or drop both."
+                "SR110",
+                said.place,
+                message,
+                "Remove `repeats`. The grain then makes rows unique. Without unique rows, remove the grain too.",
             )
 
 

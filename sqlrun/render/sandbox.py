@@ -42,7 +42,7 @@ LOOP |= {"previtem", "nextitem", "cycle", "changed"}
 PLAIN = (str, int, float, Decimal, date, time, list, tuple, dict, set, range)
 # Values that aren't text but may be printed: they raise their own error, or are empty, as `a if b` without else.
 NAMELESS = ("This", "NotIncremental", "Unknown", "Undefined")
-SHORTEN = "Write it shorter, or put the values in a seed."
+SHORTEN = "Shorten the template, or put the values into a seed."
 
 
 class Budget:
@@ -59,8 +59,8 @@ class Budget:
         """Add steps. Raises: Mistake (SR208) if there are too many."""
         self._done += steps
         if self._done > MOST_WORK:
-            message = "the template loops, calls macros or copies texts without end"
-            raise Mistake("SR208", message, "Keep loops short; put values in a seed, and work in SQL.", "")
+            message = "the template doesn't stop looping, calling macros or copying text"
+            raise Mistake("SR208", message, "Shorten the loops. Put values into a seed, and compute in SQL.", "")
         return ""
 
     def handle(self, what: str, *values: Any) -> int:
@@ -361,8 +361,8 @@ def _shown(budget: Budget) -> Callable[[Any], Any]:
         if not plain:
             kind = type(value).__name__
             lazy = kind == "generator"
-            message = "Jinja: this gives no text: " + ("a list that is still lazy" if lazy else f"a {kind}")
-            hint = "Write `| list` or `| join(', ')` behind it." if lazy else "Call it, with brackets."
+            message = "this expression returns no text: " + ("a lazy list" if lazy else f"a {kind}")
+            hint = "Append `| list` or `| join(', ')`." if lazy else "Call it with parentheses."
             raise Mistake("SR201", message, hint, "")
         budget.handle("", value)
         return value
@@ -372,5 +372,5 @@ def _shown(budget: Budget) -> Callable[[Any], Any]:
 
 def _too_long(what: str) -> Mistake:
     if not what or what == "(":
-        return Mistake("SR208", "this gives a value that is too long for a template", SHORTEN, "")
-    return Mistake("SR208", f"`{what}` gives a value that is too long for a template", SHORTEN, what)
+        return Mistake("SR208", "this expression returns a value that is too long for a template", SHORTEN, "")
+    return Mistake("SR208", f"`{what}` returns a value that is too long for a template", SHORTEN, what)

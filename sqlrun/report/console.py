@@ -18,7 +18,7 @@ from sqlrun.outcome import Outcome
 from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, line, running
 from sqlrun.runtime import streams
 from sqlrun.runtime.text_lines import text_lines
-from sqlrun.runtime.text_table import escaped
+from sqlrun.runtime.text_table import counted, escaped
 
 if TYPE_CHECKING:
     from rich.console import Console as Screen
@@ -288,9 +288,11 @@ class _Steps:
 def _problem_text(error: Exception) -> str:
     if isinstance(error, ProjectError):
         count = len(error.problems)
-        texts = [str(problem).replace("\t", " ") for problem in error.problems[:_MOST_PROBLEMS]]
-        only = f"; the first {_MOST_PROBLEMS} are shown" if count > _MOST_PROBLEMS else ""
-        return "\n\n".join([*texts, f"Found {count:,} problem{'' if count == 1 else 's'}{only}"])
+        told = error.problems[:_MOST_PROBLEMS]
+        texts = [str(problem).replace("\t", " ") for problem in told]
+        only = f", of which the first {_MOST_PROBLEMS} are shown" if count > _MOST_PROBLEMS else ""
+        ending = [f"Found {counted(count, 'problem')}{only}.", *error.ending(told)]
+        return "\n\n".join([*texts, "\n".join(ending)])
     text = f"Error: {error}"
     if isinstance(error, EngineError):
         text = f"Error in {error.model}: {error}" if error.model else text

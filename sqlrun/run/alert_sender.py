@@ -68,7 +68,7 @@ def send(
             continue
         why = _delivered(deliver, alerts.payload(state, result, about, before.get(way)), to.timeout)
         if why:
-            say(f"The alert to the {_name(way, to)} was not delivered, and is tried again after the next tick: {why}")
+            say(f"The alert to the {_name(way, to)} wasn't delivered. sqlrun tries again after the next tick: {why}")
         elif state == "broken":
             after[way] = alerts.broken(result)
         else:
@@ -77,7 +77,7 @@ def send(
         try:
             storage_of(file).put(file, alerts.to_json(after).encode(), synced=True)
         except OSError as error:
-            say(f"Who was told of this tick can't be kept, and may be told again: {error.strerror or error}")
+            say(f"sqlrun can't store that it sent this alert, and may send it again: {error.strerror or error}")
 
 
 def _name(way: str, to: Alerts) -> str:
@@ -165,6 +165,6 @@ def _run(command: tuple[str, ...], text: str, seconds: float, root: Path) -> Non
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        raise UnsentError(f"it did not end within {seconds:.0f} s and was killed") from None
+        raise UnsentError(f"it didn't end within {seconds:.0f} s, and sqlrun killed it") from None
     if process.returncode:
-        raise UnsentError(f"it ended with {process.returncode}")
+        raise UnsentError(f"it ended with exit code {process.returncode}")

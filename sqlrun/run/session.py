@@ -38,7 +38,7 @@ from sqlrun.runtime.clock import floor, parse_time
 from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
-STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."
+STOPPED = "Stopped. This tick isn't published. The next build rolls it back."
 # With --every: how long before a tick the build lands early, so that the tick has less to do; shorter steps don't.
 AHEAD = timedelta(seconds=20)
 LEAST_STEP = timedelta(minutes=1)
@@ -53,7 +53,7 @@ def step_of(text: str) -> timedelta:
     """
     found = re.fullmatch(r"(\d+)([smhd])", text.strip())
     if not found or not int(found[1]):
-        raise UsageError(f"`{text}` is not a step; write 30s, 5m, 1h or 1d")
+        raise UsageError(f"`{text}` isn't a valid step. Write 30s, 5m, 1h or 1d")
     return timedelta(seconds=int(found[1]) * UNITS[found[2]])
 
 
@@ -62,7 +62,7 @@ def time_of(text: str) -> datetime:
     try:
         return parse_time(text)
     except ValueError:
-        raise UsageError(f"`{text}` is not a time; write 2026-01-31T12:05 (UTC)") from None
+        raise UsageError(f"`{text}` isn't a valid time. Write 2026-01-31T12:05 (UTC)") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ def times_of(options: dict[str, Any]) -> Times:
     Raises: UsageError.
     """
     if sum(1 for key in ("as_of", "every", "replay") if options[key]) > 1:
-        raise UsageError("--as-of, --every and --replay exclude each other")
+        raise UsageError("--as-of, --every and --replay can't be combined")
     step = step_of(options["every"] or options["step"])
     if options["as_of"]:
         return Times(step, as_of=time_of(options["as_of"]))
     if options["replay"]:
         first, last = map(time_of, options["replay"])
         if last < first:
-            raise UsageError("--replay goes forward: FROM lies before TO")
+            raise UsageError("FROM of --replay must be earlier than TO")
         return Times(step, replay=(first, last))
     return Times(step, is_endless=bool(options["every"]))
 
@@ -186,8 +186,8 @@ class Session:
         # A longer `--step` before is no fault of the clock.
         if newest > self.clock():
             self.console.print(
-                f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: it keeps "
-                "that time until the clock gets there. If it was wrong, `sqlrun rollback` goes back.",
+                f"The clock shows {now:%Y-%m-%d %H:%M}, but the published tick is {newest:%Y-%m-%d %H:%M}. sqlrun uses "
+                "that time until the clock reaches it. If the tick's time is wrong, use `sqlrun rollback`.",
                 "warning",
             )
         return max(now, newest)
@@ -228,7 +228,7 @@ class Session:
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that lost its lock writes nothing: the report belongs to the other build.
             if not isinstance(error, LockedError):
-                about = replace(about, problem=str(error) or "The build was stopped before its end.")
+                about = replace(about, problem=str(error) or "The build was stopped before it finished.")
                 self._report(broken, about)
                 if isinstance(error, SqlrunError) and error.exit_code == 1:
                     self._alert(broken, about, assert_lock_held)
@@ -258,9 +258,9 @@ class Session:
             assert_lock_held()
             alert_sender.send(self.target.alerts, self.root, self.target.warehouse, result, about, tables, self._say)
         except LockedError:
-            self._say("Nobody was told of this tick: another build has taken the warehouse over.")
+            self._say("No alert was sent for this tick: another build has taken over the warehouse.")
         except KeyboardInterrupt:
-            self._say("The alert was stopped; it is sent after the next tick.")
+            self._say("The alert was stopped. sqlrun sends it after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
         """Write run stats, check results and measures; a failure doesn't change the tick."""
@@ -312,7 +312,7 @@ class Session:
             evidence = check_evidence.gather(self.prepared, self.target, about.env, result, rules)
             about = replace(about, evidence=evidence)
         except Exception as error:  # of any library: it is reported, and the tick keeps its run stats
-            self._say(f"The report goes without the past of checks: {error}")
+            self._say(f"The report lacks the history of checks: {error}")
         try:
             page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
         except OSError as error:
@@ -352,7 +352,7 @@ class Session:
         grace = self.target.stop_grace
 
         def told(name: str) -> None:
-            soon = f"stopping after this tick, or in {grace} s; again to stop at once." if grace else "stopping."
+            soon = f"stopping after this tick, or in {grace} s. Press again to stop now." if grace else "stopping."
             self.console.print(f"{name}: {soon}")
 
         with stopping.graceful(self._stop, grace, told, STOPPED):

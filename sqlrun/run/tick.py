@@ -77,8 +77,8 @@ def tick(
     for whose, newest in (("", history.published), (" of production", other_environments.production)):
         if newest is not None and request.as_of < newest.as_of:
             raise UsageError(
-                f"as_of {request.as_of:%Y-%m-%d %H:%M} lies before the published tick {newest.tick}{whose} "
-                f"({newest.as_of:%Y-%m-%d %H:%M}); time only goes forward"
+                f"as_of {request.as_of:%Y-%m-%d %H:%M} is earlier than the published tick {newest.tick}{whose} "
+                f"({newest.as_of:%Y-%m-%d %H:%M}). Use a later time: ticks only go forward"
             )
     plan = _plan(workspace, history.published, history.last_tick + 1, request, other_environments)
     doctor.before_tick(ledger, plan, request.clock(), request.say)
@@ -185,7 +185,7 @@ def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None]
         head = engine.head(table.spec.path)
         if head is None:
             if table.state is not None:
-                raise EngineError(f"{name} was published at {table.path}, but there is no table", model=name)
+                raise EngineError(f"the published table {name} is missing at {table.path}", model=name)
             engine.create(table.spec)
             bases[name] = 0
         elif not table.lands and head > (table.state.version if table.state else 0):
@@ -202,9 +202,10 @@ def _restore(engine: Engine, name: str, path: str, version: int, head: int) -> N
     try:
         engine.restore(path, version, head)
     except EngineError as error:
-        told = doctor.advice(name, lands=False).removeprefix("It was published. ")
+        told = doctor.advice(name, lands=False).removeprefix("A published tick needs it. ")
         raise EngineError(
-            f"{name} can't go back to version {version}, which was published: {error}. If a file is gone, as after "
+            f"{name} can't be restored to its published version {version}: {error}. If a file is missing, "
+            "for example after "
             f"another writer's VACUUM: {told}",
             model=name,
         ) from error

@@ -34,7 +34,9 @@ def post(address: str, text: str, seconds: float) -> None:
     except urllib.error.HTTPError as error:
         error.close()
         if 300 <= error.code < 400:
-            raise UnsentError(f"it answered {error.code}, a redirect, which is not followed", again=False) from None
+            raise UnsentError(
+                f"it answered {error.code}, a redirect, which sqlrun doesn't follow", again=False
+            ) from None
         raise UnsentError(f"it answered {error.code}", again=error.code >= 500 or error.code in (408, 429)) from None
     except TimeoutError:
         raise UnsentError(f"no answer within {seconds:.0f} s") from None

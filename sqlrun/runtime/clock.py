@@ -18,12 +18,20 @@ def floor(moment: datetime, step: timedelta) -> datetime:
     return start + (moment - start) // step * step
 
 
+_FRACTION = re.compile(r"\.[0-9]{1,6}(?![0-9])")
+
+
 def parse_time(text: str) -> datetime:
-    """Return a UTC time from ISO text; a zone is optional.
+    """Return the UTC time of an ISO text. A zone is optional, a fraction of a second has up to 6 digits.
 
     Raises: ValueError for any other text.
+
+    >>> parse_time("2026-01-01T12:00:00.9999").microsecond
+    999900
     """
-    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    # Python 3.10 reads fractions of 3 and of 6 digits only.
+    padded = _FRACTION.sub(lambda found: f"{found[0]:0<7}", text.strip())
+    moment = datetime.fromisoformat(padded.replace("Z", "+00:00"))
     return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
 
 
@@ -45,5 +53,5 @@ def parse_duration(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
     minutes = int(match[1]) * _UNITS[match[2]] if match else 0
     if not minutes or MINUTES_PER_DAY % minutes:
-        raise UsageError(f"`{text}` is no step: write minutes, hours or a day that divide a day, like 5m, 1h or 1d.")
+        raise UsageError(f"`{text}` isn't a valid step. Write a duration that divides a day, such as 5m, 1h or 1d.")
     return minutes

@@ -27,7 +27,7 @@ def require_target(root: Path) -> None:
     folder = root / TARGET
     link = str(folder) if folder.is_symlink() else next(_links(str(folder), 99), None)
     if link is not None:
-        _refuse(Path(link), "sqlrun writes to target/ and deletes there what it wrote before", "target/")
+        _refuse(Path(link), "sqlrun writes to target/ and deletes its own files there", "target/")
 
 
 def delete_target(root: Path) -> bool:
@@ -50,8 +50,13 @@ def require_warehouse(warehouse: str) -> None:
     books = f"{warehouse}/{BOOKS}"
     link = next(_links(warehouse, DEPTH), None) or next(_links(books, BOOKS_DEPTH), None)
     if link is not None:
-        way = "To keep it on another disk, link the warehouse's own folder, or name another in the profile"
-        _refuse(Path(link), "sqlrun writes to a warehouse's tables and deletes what no tick needs", "a warehouse", way)
+        way = "To use another disk, link the warehouse folder itself, or name another folder in the profile"
+        _refuse(
+            Path(link),
+            "sqlrun writes to the tables of a warehouse and deletes files that no tick needs",
+            "a warehouse",
+            way,
+        )
 
 
 def _refuse(link: Path, why: str, where: str, way: str = "") -> None:

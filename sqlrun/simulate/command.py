@@ -146,9 +146,9 @@ def command(
     By default: 8 days of 2,000 orders a day, late, repeated, corrected, cancelled and broken ones among them.
     """
     if sum(value is not None for value in (hours, orders, start)) > 1:
-        raise click.UsageError("--hours, --orders and --from all say where the history begins: give one of them.")
+        raise click.UsageError("--hours, --orders and --from can't be combined. Use one of them.")
     if live and end is not None:
-        raise click.UsageError("--live goes on from now: leave out --to.")
+        raise click.UsageError("--live and --to can't be combined.")
     if history_step % step:
         raise click.UsageError("--history-step must be a multiple of --step.")
     # This imports numpy, which would slow down other commands.

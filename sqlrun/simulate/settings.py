@@ -35,16 +35,16 @@ class Settings:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name.endswith("_rate") and not 0 <= value <= 1:
-                raise UsageError(f"{field.name} is {value}; a rate is a share between 0 and 1.")
+                raise UsageError(f"{field.name} is {value}, but a rate must be between 0 and 1.")
         if not 0 <= self.seed < 2**64:
-            raise UsageError(f"The seed is {self.seed}; it must be a whole number from 0 to 2^64 - 1.")
+            raise UsageError(f"The seed is {self.seed}, but must be a whole number from 0 to 2^64 - 1.")
         if not 1 <= self.restaurants <= 9_999:
-            raise UsageError(f"There are {self.restaurants} restaurants; ids like r0001 allow 1 to 9999.")
+            raise UsageError(f"{self.restaurants} restaurants: write a number from 1 to 9999.")
         # An order's number has six digits for its rank in its hour; the dinner peak is below a fifth of the day.
         if not 0 < self.orders_per_day <= 5_000_000:
-            raise UsageError(f"{self.orders_per_day} orders a day; order numbers allow more than 0, up to 5,000,000.")
+            raise UsageError(f"{self.orders_per_day} orders a day: write a number above 0, up to 5,000,000.")
         if not 0 <= self.zipf <= 5:
-            raise UsageError(f"The Zipf exponent is {self.zipf}; it must be from 0 (all alike) to 5.")
+            raise UsageError(f"The Zipf exponent is {self.zipf}, but must be from 0 (all alike) to 5.")
 
 
 def to_minute(moment: datetime) -> int:
@@ -66,5 +66,5 @@ def parse_moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(re.sub("[Zz]$", "+00:00", text.strip()))
     except ValueError:
-        raise UsageError(f"`{text}` is no time: write it like 2026-11-21 or 2026-11-21T12:05:00Z.") from None
+        raise UsageError(f"`{text}` isn't a valid time. Write 2026-11-21 or 2026-11-21T12:05:00Z.") from None
     return moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)

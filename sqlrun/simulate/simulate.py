@@ -60,7 +60,7 @@ def run(request: Request, *, now: Callable[[], datetime], stop: Event, say: Call
     end = _floor(request.end or now(), request.step)
     start = _floor(_start(request, end), request.step)
     if start >= end:
-        raise UsageError(f"The history would begin at {_iso(start)} and end at {_iso(end)}: nothing lies between.")
+        raise UsageError(f"The history is empty: it begins at {_iso(start)} and ends at {_iso(end)}.")
     done = folder_end(request.folder)
     files = lines = 0
     for file in write_history(
@@ -70,7 +70,7 @@ def run(request: Request, *, now: Callable[[], datetime], stop: Event, say: Call
     if files:
         say(f"{lines:,} events in {files:,} files, arrived from {_iso(done or start)} to {_iso(end)}")
     else:
-        say(f"{request.folder} already holds what arrived up to {_iso(done or end)}; nothing to add")
+        say(f"{request.folder} already has all events up to {_iso(done or end)}. Nothing to add")
     if request.live:
         for file in live(request.folder, request.settings, step=request.step, speed=request.speed, stop=stop, now=now):
             say(f"{_iso(file.end)}  {file.lines:>7,} events  {file.path.name}")
@@ -186,7 +186,7 @@ def _claim(folder: Path, settings: Settings) -> None:
     ]
     if other:
         raise UsageError(
-            f"{folder} was made with other settings: {', '.join(other)}. "
+            f"{folder} has other settings: {', '.join(other)}. "
             "Continue with those, or choose an empty folder with --out."
         )
 

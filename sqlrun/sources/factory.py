@@ -13,4 +13,4 @@ def reader_of(root: str, source: Source) -> SourceReader:
         case "json":
             return Folder(f"{root}/{source.path}")
         case _:
-            raise AssertionError(f"a contract with format {source.format} was accepted")
+            raise AssertionError(f"unsupported format {source.format}")

@@ -168,7 +168,7 @@ def listed(folder: str) -> dict[str, Position]:
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError as error:
-        raise EngineError(f"the source folder {folder} does not exist") from error
+        raise EngineError(f"the source folder {folder} doesn't exist") from error
     except OSError as error:
         raise EngineError(f"the source folder {folder} can't be read: {error.strerror}") from error
     found: dict[str, Position] = {}
@@ -245,7 +245,7 @@ def _waiting(names: Sequence[str]) -> str:
     if not names:
         return ""
     them = "file is" if len(names) == 1 else "files are"
-    return f"{len(names):,} {them} being written and left for the next tick: {some(names)}"
+    return f"{len(names):,} {them} still being written. The next tick lands: {some(names)}"
 
 
 def _warning(names: Sequence[str]) -> str:
@@ -254,8 +254,8 @@ def _warning(names: Sequence[str]) -> str:
         return ""
     them = "file was" if len(names) == 1 else "files were"
     return (
-        f"{len(names):,} {them} changed after landing and not read again: {some(names)}. Send what is new as a new "
-        "file, or land all anew with --full-refresh"
+        f"{len(names):,} {them} changed after landing, and sqlrun ignores the changes: {some(names)}. "
+        "Send new lines in a new file, or land all files again with --full-refresh"
     )
 
 

@@ -54,7 +54,7 @@ def source_files(checkpoint: str) -> Iterator[Streamed]:
             name, changed_at, batch = entry["path"].rsplit("/", 1)[-1], entry["timestamp"], entry["batchId"]
             found = Streamed(unquote(name), (None, changed_at * 1_000_000), batch)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise EngineError(f"{folder} can't be read: {error}. `sqlrun doctor` tells what to do") from error
+            raise EngineError(f"{folder} can't be read: {error}. Run `sqlrun doctor`") from error
         yield found
 
 
@@ -78,15 +78,15 @@ def fault(text: str, least: int) -> str:
     """Return what is wrong with a checkpoint's file: `v1`, then at least `least` lines of JSON; "" if it is valid."""
     lines = text.split("\n")
     if not text.strip():
-        return "is of zero length"
+        return "is empty"
     if not lines[0].startswith("v") or len([line for line in lines[1:] if line.strip()]) < least:
-        return "is cut off"
+        return "is truncated"
     try:
         for line in lines[1:]:
             if line.strip() and line.strip() != "-":
                 json.loads(line)
     except ValueError:
-        return "is cut off"
+        return "is truncated"
     return ""
 
 

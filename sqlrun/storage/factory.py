@@ -18,5 +18,5 @@ def storage_of(path: str) -> Storage:
     Raises: UsageError for a URL; the profile's validation already rejects one (SR131).
     """
     if SCHEME.match(path):
-        raise UsageError(f"`{path}` is no folder: a warehouse lies in one; mount the store there")
+        raise UsageError(f"`{path}` isn't a folder. A warehouse must be in a folder: mount the store")
     return LOCAL

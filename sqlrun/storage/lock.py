@@ -30,7 +30,7 @@ def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None
     def taken(text: str) -> None:
         message = f"another build holds the warehouse {warehouse}{_holder_name(text)}"
         if wait is None:
-            raise LockedError(f"{message}. Wait for it to end (build --wait does), or stop it.") from None
+            raise LockedError(f"{message}. Wait for it to end (see `build --wait`), or stop it.") from None
         wait(f"{message}. Waiting for it to end.")
 
     storage, file, me = storage_of(warehouse), _file(warehouse), holder(at)
@@ -56,10 +56,8 @@ def require(warehouse: str, me: str) -> None:
             text = ""
     if text != me:
         by = _holder_name(text)
-        taken = f"was taken over by another build{by}" if text else "is free for others: its lock file is gone"
-        raise LockedError(
-            f"the warehouse {warehouse} {taken}. This build has stopped without publishing; start it again."
-        )
+        taken = f"was taken over by another build{by}" if text else "is no longer locked: its lock file is missing"
+        raise LockedError(f"the warehouse {warehouse} {taken}. This build stopped without publishing. Start it again.")
 
 
 def _file(warehouse: str) -> str:
@@ -72,8 +70,8 @@ def _explain_errors(file: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise EngineError(
-            f"the lock file {file} can't be written: {error.strerror or error}. A build, a rollback and an upkeep need "
-            "to write the warehouse; nothing was written"
+            f"the lock file {file} can't be written: {error.strerror or error}. Builds, rollbacks and vacuums need "
+            "write access to the warehouse. Nothing was written"
         ) from error
 
 

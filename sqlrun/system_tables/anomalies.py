@@ -201,7 +201,7 @@ def message(measure: Measure, band: Band) -> str:
         case "rows":
             text = f"{value:,.0f} rows, {math.floor(low):,} to {math.ceil(high):,} expected"
         case "quarantined":
-            text = f"{value:,.0f} lines set aside, at most {math.ceil(high):,} expected"
+            text = f"{value:,.0f} lines quarantined, at most {math.ceil(high):,} expected"
         case "null_share":
             text = f"{_percent(value)} NULL, {_percent(low)} to {_percent(min(high, 1.0))} expected"
         case _:

@@ -20,9 +20,9 @@ TEST_KEYS = (
 GIVEN_KEYS = ("input", "format", "rows", "fixture")
 # dbt's keys that sqlrun doesn't support, with the advice to print.
 OTHERWISE = {
-    "versions": "Models of sqlrun have no versions: leave it out.",
-    "env_vars": "A template sees no environment, so that one project always gives the same tables: use `vars`.",
-    "is_incremental": "sqlrun has no is_incremental(): a model is the whole query. Play ticks with `then:`.",
+    "versions": "Remove it: sqlrun has no model versions.",
+    "env_vars": "Use `vars`. Templates can't read environment variables.",
+    "is_incremental": "Remove it: is_incremental() isn't supported. Test several ticks with `then:`.",
 }
 
 
@@ -43,7 +43,7 @@ def mapping(reader: Reader, node: Any, where: Place, what: str, keys: tuple[str,
     """Return a mapping after a check of its keys; dbt's unsupported keys are reported with their reason."""
     for key in node if isinstance(node, Mapping) else ():
         if key in OTHERWISE and key not in keys:
-            reader.problem("SR121", reader.place(node, key), f"`{key}` of {what}", OTHERWISE[key])
+            reader.problem("SR121", reader.place(node, key), f"unsupported key `{key}` of {what}", OTHERWISE[key])
             keys = (*keys, key)
     return reader.mapping(node, where, what, keys, needed)
 
@@ -70,9 +70,9 @@ def _unit_test(reader: Reader, item: Any, place: Place, known: Known) -> UnitTes
     name, model = reader.text(item, "name"), reader.text(item, "model")
     if model and model not in known.models:
         hint = f"Models: {listed(sorted(known.models))}.{did_you_mean(model, known.models)}"
-        reader.problem("SR112", reader.value_place(item, "model"), f"there is no model `{model}` to test", hint)
+        reader.problem("SR112", reader.value_place(item, "model"), f"unknown model `{model}`", hint)
     if item and item.get("expect") is None and item.get("then") is None:
-        reader.problem("SR104", place, "a unit test lacks `expect`", "Add `expect:` with the rows that come out.")
+        reader.problem("SR104", place, "a unit test lacks `expect`", "Add `expect:` with the expected rows.")
     values, macros = overrides(reader, item, known)
     cte, as_of = reader.text(item, "cte"), time_of(reader, item)
     noun = known.inputs.get(f"ref('{model}')", Input("model", ()))
@@ -113,17 +113,24 @@ def overrides(reader: Reader, item: Any, known: Known) -> tuple[Row, Row]:
     for name in values:
         if name not in known.vars:
             hint = f"Vars: {listed(sorted(known.vars))}.{did_you_mean(name, known.vars)}"
-            reader.problem("SR112", reader.place(node["vars"], name), f"no template asks for the var `{name}`", hint)
+            reader.problem(
+                "SR112", reader.place(node["vars"], name), f"unused var `{name}`: no template reads it", hint
+            )
     for name, value in macros.items():
         at = reader.place(node["macros"], name)
         if name in OTHERWISE:
-            reader.problem("SR121", at, f"an override of `{name}`", OTHERWISE[name])
+            reader.problem("SR121", at, f"unsupported override of `{name}`", OTHERWISE[name])
         elif name not in known.macros:
             hint = f"Macros: {listed(sorted(known.macros))}.{did_you_mean(name, known.macros)}"
-            reader.problem("SR112", at, f"there is no macro `{name}`", hint)
+            reader.problem("SR112", at, f"unknown macro `{name}`", hint)
         elif isinstance(value, Mapping | list) or value is None:
-            hint = f'{name}: "the SQL that each call gives"'
-            reader.problem("SR103", reader.value_place(node["macros"], name), "a macro gives a text or a number", hint)
+            hint = f'Write the SQL that each call returns: {name}: "..."'
+            reader.problem(
+                "SR103",
+                reader.value_place(node["macros"], name),
+                "an override of a macro must be a string or a number",
+                hint,
+            )
     return values, macros
 
 
@@ -147,11 +154,13 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         noun = known.inputs.get(name, Input("model", ()))
         is_source = noun.kind == "source"
         if one.get("format") == "lines" and not is_source:
-            hint = "Only a source has lines; give this input rows."
-            reader.problem("SR121", reader.value_place(one, "format"), f"raw lines of {name}, which is no source", hint)
+            hint = "Use rows. Only sources have raw lines."
+            reader.problem(
+                "SR121", reader.value_place(one, "format"), f"`lines` for {name}, which is not a source", hint
+            )
         made = content(reader, one, Table.of(name, noun.columns), known, (*FORMATS, "lines"))
         if made.rows is None and not made.sql and made.lines is None and noun.kind != "seed" and name in known.inputs:
-            hint = "Add `rows:`, and [] where it is empty."
+            hint = "Add `rows:`, or `rows: []` for an empty input."
             reader.problem("SR104", place, "an input of a unit test lacks `rows`", hint)
         rows = noun.rows if made.rows is None and noun.kind == "seed" else made.rows or ()
         found.append(Given(name, rows, place, made.sql, made.lines))

@@ -29,7 +29,7 @@ GIVEN_KEYS = ("input", "columns", "format", "rows", "fixture")
 def macro_tests(reader: Reader, known: Known, project: Project) -> tuple[UnitTest, ...]:
     """Return the tests under `unit_tests:` in a file of macros/."""
     if reader.root is None and not reader.broken:
-        reader.problem("SR104", Place(reader.file), "the file is empty", "Write `unit_tests:`, or delete it.")
+        reader.problem("SR104", Place(reader.file), "the file is empty", "Add `unit_tests:`, or delete the file.")
     if reader.root is None:
         return ()
     found = []
@@ -49,7 +49,7 @@ def _test(reader: Reader, item: Any, place: Place, known: Known, project: Projec
     macro = reader.text(item, "macro")
     if macro and macro not in known.macros:
         hint = f"Macros: {listed(sorted(known.macros))}.{did_you_mean(macro, known.macros)}"
-        reader.problem("SR112", reader.value_place(item, "macro"), f"there is no macro `{macro}` to test", hint)
+        reader.problem("SR112", reader.value_place(item, "macro"), f"unknown macro `{macro}`", hint)
     values, macros = overrides(reader, item, known)
     given = _given(reader, item, known)
     test = UnitTest(
@@ -80,7 +80,7 @@ def _check(reader: Reader, item: Any, test: UnitTest, known: Known, project: Pro
     """Validate the SELECT like a model's."""
     passage = passage_of(reader, reader.value_place(item, "sql"), item["sql"])
     if not re.search(rf"\b{re.escape(test.macro)}\s*\(", test.sql) and test.macro in known.macros:
-        hint = f"Call it: select {{{{ {test.macro}('id') }}}} as id from given"
+        hint = f"Call the macro: select {{{{ {test.macro}('id') }}}} as id from given"
         reader.problem("SR121", passage.place, f"the query never calls {test.macro}()", hint)
     if any(not one.sql for one in test.given):
         return  # errors in its rows are reported already
@@ -101,8 +101,8 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         if name in {other.input for other in found}:
             reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
         elif name and not re.fullmatch(r"[A-Za-z_]\w*", name):
-            hint = "Choose a word, and select from it; `columns: ref('x')` gives it the columns of a model."
-            reader.problem("SR121", at, f"an input of a macro's test can't be called {name}", hint)
+            hint = "Use a plain name, and select from it. `columns: ref('x')` gives the input the columns of a model."
+            reader.problem("SR121", at, f"invalid name {name} for an input of a macro's test", hint)
         kinds = _columns(reader, one, known)
         table = Table(f"the input {name}", kinds)
         made = content(reader, one, table, known)

@@ -13,6 +13,7 @@ from sqlrun.load import seeds
 from sqlrun.load.seeds import Field
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
 from sqlrun.project import Row
+from sqlrun.runtime.text_table import counted
 from sqlrun.test_definitions.misfits import Misfit, misfit
 from sqlrun.test_definitions.names import Fixture, Known
 from sqlrun.test_definitions.passages import Passage, Table
@@ -40,8 +41,8 @@ def content(reader: Reader, node: Any, table: Table, known: Known, formats: tupl
         reader.problem("SR121", reader.place(node, "fixture"), "both `rows` and a fixture", hint)
         return Content()
     if has_fixture and kind not in ("csv", "sql"):
-        hint = "A fixture is a file of rows: add `format: csv` or `format: sql`."
-        reader.problem("SR121", reader.place(node, "fixture"), f"a fixture of the format {kind}", hint)
+        hint = "Add `format: csv` or `format: sql`."
+        reader.problem("SR121", reader.place(node, "fixture"), f"fixtures don't support the format `{kind}`", hint)
         return Content()
     if not has_rows and not has_fixture:
         return Content()
@@ -78,12 +79,12 @@ def dict_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, .
     found = []
     for item, place in reader.items(node, key, "a unit test"):
         if not isinstance(item, Mapping):
-            reader.problem("SR103", place, "a row must be a mapping of column to value", ROW)
+            reader.problem("SR103", place, "a row must map columns to values", ROW)
             continue
         for column, value in item.items():
             if table.types and column not in table.types:
                 hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(column, table.types)}"
-                message = f"{table.name} has no column `{column}`"
+                message = f"unknown column `{column}` of {table.name}"
                 reader.problem("SR112", reader.place(item, column), message, hint)
                 continue
             wrong = misfit(value, table.types.get(column, ""))
@@ -104,8 +105,8 @@ def raw_lines(reader: Reader, node: Any, key: str) -> tuple[str, ...]:
         if isinstance(item, str):
             found += item.removesuffix("\n").split("\n")
         else:
-            hint = "Put it in single quotes, '{\"id\": 1}', or all lines below `rows: |`: YAML reads JSON as its own."
-            reader.problem("SR103", place, "a raw line must be a text", hint)
+            hint = "Quote the line, '{\"id\": 1}', or write all lines below `rows: |`. YAML parses unquoted JSON."
+            reader.problem("SR103", place, "a raw line must be a string", hint)
     return tuple(found)
 
 
@@ -116,7 +117,7 @@ def csv_rows(reader: Reader, passage: Passage, table: Table) -> tuple[Row, ...]:
         records = seeds.records(passage.text)
         header = next(records, None)
         if header is None:
-            hint = f"Its first line names the columns, as in {','.join(list(table.types)[:3]) or 'id,name'}"
+            hint = f"Name the columns in the first line, for example {','.join(list(table.types)[:3]) or 'id,name'}"
             note(reader, passage, "SR119", 1, 1, "the CSV is empty", hint)
         elif _header(reader, passage, header, table):
             found = [row for record in records if (row := _record(reader, passage, header, record, table)) is not None]
@@ -137,7 +138,7 @@ def _header(reader: Reader, passage: Passage, header: tuple[Field, ...], table: 
     for index, (field, name) in enumerate(zip(header, names, strict=True)):
         if table.types and name not in table.types:
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name.strip(), table.types)}"
-            message = f"{table.name} has no column `{name}`"
+            message = f"unknown column `{name}` of {table.name}"
             note(reader, passage, "SR112", field.line, field.column, message, hint)
             good = False
         elif name in names[:index]:
@@ -152,8 +153,16 @@ def _record(
 ) -> Row | None:
     if len(record) != len(header):
         at = record[min(len(record) - 1, len(header))]
-        message = f"this line has {len(record)} fields, the header has {len(header)}"
-        note(reader, passage, "SR119", at.line, at.column, message, "Quote a field that holds a comma.")
+        message = f"this line has {counted(len(record), 'field')}, but the header has {len(header)}"
+        note(
+            reader,
+            passage,
+            "SR119",
+            at.line,
+            at.column,
+            message,
+            "Add or remove fields. Quote a field that contains a comma.",
+        )
         return None
     row: dict[str, object] = {}
     for name, field in zip((str(one.text) for one in header), record, strict=True):
@@ -183,7 +192,7 @@ def _message(wrong: Misfit, column: str) -> str:
 
 
 def _hint(name: str, column: str, kind: str) -> str:
-    return f"`{column}` of {name} is {kind}."
+    return f"Write a value of the type of `{column}` in {name}: {kind}."
 
 
 def _inside(reader: Reader, row: Any, column: str, wrong: Misfit) -> Place:
@@ -198,8 +207,8 @@ def _inside(reader: Reader, row: Any, column: str, wrong: Misfit) -> Place:
 def _inline(reader: Reader, node: Any, key: str, kind: str) -> Passage | None:
     value, place = node.get(key), reader.value_place(node, key)
     if not isinstance(value, str):
-        hint = f"Write the {kind.upper()} below `{key}: |`, or leave `format: {kind}` out."
-        reader.problem("SR103", place, f"`{key}` of the format {kind} must be a text", hint)
+        hint = f"Write the {kind.upper()} below `{key}: |`, or remove `format: {kind}`."
+        reader.problem("SR103", place, f"`{key}` must be a string with `format: {kind}`", hint)
         return None
     return passage_of(reader, place, value)
 
@@ -222,12 +231,13 @@ def _fixture(reader: Reader, node: Any, kind: str, known: Known) -> Passage | No
     if len(found) == 1:
         return _of_fixture(found[0])
     if found:
-        hint = f"{' and '.join(one.file for one in found)}: rename one."
-        reader.problem("SR111", place, f"there are {len(found)} fixtures called {file}", hint)
+        hint = f"Rename one of {' and '.join(one.file for one in found)}."
+        reader.problem("SR111", place, f"ambiguous fixture `{file}`: {len(found)} files have this name", hint)
     else:
         near = [one for one in known.fixtures if one.endswith(f".{kind}")]
-        hint = f"Write tests/fixtures/{file}. There are: {listed(sorted(near))}.{did_you_mean(file, near)}"
-        reader.problem("SR112", place, f"there is no fixture {file}", hint)
+        hint = f"Add tests/fixtures/{file}, or correct its name. Fixtures: {listed(sorted(near))}."
+        hint += did_you_mean(file, near)
+        reader.problem("SR112", place, f"unknown fixture `{file}`", hint)
     return None
 
 

@@ -26,7 +26,7 @@ def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, as
     """Return the steps under `then:`; `before` is the test's own time, `aside` the model's quarantine."""
     found = []
     if isinstance(item.get("then"), list) and not item["then"]:
-        reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each with `- `.")
+        reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each step with `- `.")
     for node, place in reader.items(item, "then", "a unit test"):
         node = reader.mapping(node, place, "a step", STEP_KEYS)
         as_of = time_of(reader, node)
@@ -51,7 +51,7 @@ def time_of(reader: Reader, item: Any) -> str:
             parse_time(text)
     except ValueError:
         hint = 'Write a UTC time: as_of: "2026-01-01 12:00:00"'
-        reader.problem("SR112", reader.value_place(item, "as_of"), f"`as_of: {text}` is not a time", hint)
+        reader.problem("SR112", reader.value_place(item, "as_of"), f"`as_of: {text}` is not a valid time", hint)
         return ""
     return text
 
@@ -63,7 +63,7 @@ def known_input(reader: Reader, node: Any, known: Collection[str], before: Colle
     if name in before:
         reader.problem("SR112", at, f"duplicate input {name}", "Move all rows into one input.")
     elif name == "this":
-        reader.problem("SR121", at, "a test can't give `this`", THIS)
+        reader.problem("SR121", at, "a unit test can't use `this` as an input", THIS)
     elif text and name not in known:
         hint = f"Inputs: {listed(known)}.{did_you_mean(name, known)}"
         reader.problem("SR112", at, f"unknown input {text}", hint)
@@ -159,14 +159,14 @@ def types_of(reader: Reader, node: Any, key: str) -> Mapping[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        hint = f"{key}: {{id: int, paid_at: timestamp}}"
+        hint = f"Write a mapping: {key}: {{id: int, paid_at: timestamp}}"
         reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a mapping of columns to types", hint)
         return {}
     found = {}
     for name in value:
         kind = " ".join(reader.text(value, name).lower().split())
         if declared_type(kind) is None:
-            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, array<...>."
+            hint = "Use a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, array<...>."
             at = reader.value_place(value, name)
             reader.problem("SR309", at, f"unknown type `{kind}` of column `{name}`", hint)
         else:
@@ -181,7 +181,9 @@ def _change(reader: Reader, node: Any, table: Table) -> tuple[tuple[Row, ...] | 
         return None, None
     place = reader.value_place(node, "changes")
     if not isinstance(change, Mapping):
-        reader.problem("SR103", place, "`changes` must be a mapping", "changes: {came: [...], left: [...]}")
+        reader.problem(
+            "SR103", place, "`changes` must be a mapping", "Write a mapping: changes: {came: [...], left: [...]}"
+        )
         return None, None
     change = reader.mapping(change, place, "`changes`", ("format", "came", "left"))
     return listed_rows(reader, change, "came", table) or (), listed_rows(reader, change, "left", table) or ()

@@ -61,7 +61,7 @@ def _struct(value: Mapping[object, object], kind: Kind, path: tuple[str | int, .
     parts = dict(zip(kind.fields, kind.parts, strict=True))
     for name, item in value.items():
         if name not in parts:
-            return Misfit((*path, str(name)), f"the struct has no field `{name}`; it has {', '.join(parts)}")
+            return Misfit((*path, str(name)), f"unknown field `{name}` of the struct. Fields: {', '.join(parts)}")
         wrong = _misfit(item, parts[str(name)], (*path, str(name)))
         if wrong is not None:
             return wrong

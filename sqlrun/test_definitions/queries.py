@@ -94,7 +94,7 @@ class Queries:
         ctes = {cte.alias: cte for cte in tree.ctes}
         if test.cte not in ctes:
             hint = f"CTEs: {listed(ctes)}.{did_you_mean(test.cte, ctes)}"
-            message = f"{test.model} has no CTE `{test.cte}`"
+            message = f"unknown CTE `{test.cte}` of {test.model}"
             raise ProjectError([Problem("SR112", test.place, message, hint)])
         names = list(ctes)
         before = names[: names.index(test.cte)]
@@ -177,10 +177,8 @@ def refuse_refs(rendered: Rendered, test: UnitTest) -> None:
     """Reject a macro's test that reads a table of the project (SR121)."""
     read = [*rendered.refs, *rendered.sources]
     if read:
-        hint = (
-            f"Give it rows: given: [{{input: given, columns: ref('{read[0]}'), rows: [...]}}], and select from given."
-        )
-        raise _wrong("SR121", test.place, f"the test of {test.macro} reads {read[0]}, which is not given", hint)
+        hint = f"Add rows, given: [{{input: given, columns: ref('{read[0]}'), rows: [...]}}], and select from given."
+        raise _wrong("SR121", test.place, f"the test of {test.macro} reads `{read[0]}`, which is not an input", hint)
 
 
 def _overrides(test: UnitTest) -> object:
@@ -212,11 +210,13 @@ def _fitting(query: Query, test: UnitTest) -> Query:
         for name, value in row.items():
             hint = f"{what} has: {', '.join(kinds)}.{did_you_mean(name, kinds)}"
             if name not in kinds:
-                raise _wrong("SR112", test.place, f"{what} has no column `{name}`", hint)
+                raise _wrong("SR112", test.place, f"unknown column `{name}` of {what}", hint)
             wrong = misfit(value, kinds[name])
             if wrong is not None:
                 message = f"{wrong.message} (column `{name}`)"
-                raise _wrong("SR119", test.place, message, f"`{name}` of {what} is {kinds[name]}.")
+                raise _wrong(
+                    "SR119", test.place, message, f"Write a value of the type of `{name}` in {what}: {kinds[name]}."
+                )
     return query
 
 

@@ -16,6 +16,7 @@ from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Model, Rendered
+from sqlrun.runtime.text_table import counted
 from sqlrun.test_definitions.misfits import misfit
 from sqlrun.transpile.trees import place_of
 
@@ -67,20 +68,25 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
     names = tree.named_selects
     for index, (name, item) in enumerate(zip(names, tree.selects, strict=True)):
         if not isinstance(item, exp.Alias | exp.Column) or isinstance(item.unalias(), exp.Star):
-            yield at("SR119", item, "a column of these rows has no name", "Name each: select 1 as id.")
+            yield at("SR119", item, "a column of these rows has no name", "Name each column: select 1 as id.")
         elif table.types and name not in table.types:
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name, table.types)}"
-            yield at("SR112", item, f"{table.name} has no column `{name}`", hint)
+            yield at("SR112", item, f"unknown column `{name}` of {table.name}", hint)
         elif name in names[:index]:
             yield at("SR119", item, f"duplicate column `{name}`", "Remove one of them.")
     for part in _parts(tree):
         for name, item in zip(names, part.selects, strict=False):
             yield from (
-                at("SR119", node, f"{message} (column `{name}`)", f"`{name}` of {table.name} is {kind}.")
+                at(
+                    "SR119",
+                    node,
+                    f"{message} (column `{name}`)",
+                    f"Write a value of the type of `{name}` in {table.name}: {kind}.",
+                )
                 for node, message, kind in _misfits(item.unalias(), table.types.get(name, ""))
             )
         if len(part.selects) != len(names):
-            message = f"this SELECT has {len(part.selects)} columns, the first has {len(names)}"
+            message = f"this SELECT has {counted(len(part.selects), 'column')}, but the first has {len(names)}"
             yield at("SR119", part, message, "Give each SELECT of a UNION the same columns.")
 
 

@@ -39,8 +39,8 @@ def _inputs(test: UnitTest) -> Iterator[tuple[str, Place]]:
 def _unread(model: Model, test: UnitTest, above: set[str]) -> Iterator[Problem]:
     for name, place in _inputs(test):
         if name not in above:
-            message = f"{model.name} doesn't read {name}, not even through other models"
-            yield Problem("SR112", place, message, f"A test of it can give: {listed(sorted(above))}.")
+            message = f"{model.name} doesn't read {name}, neither directly nor through other models"
+            yield Problem("SR112", place, message, f"Possible inputs: {listed(sorted(above))}.")
 
 
 def _not_landing(model: Model, test: UnitTest) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ def literal(value: object, kind: exp.DataType | None) -> str:
             fields = {f.name: f.args["kind"] for f in kind.expressions}
             unknown = sorted(set(value) - set(fields))
             if unknown:
-                raise ValueError(f"a struct has no field `{unknown[0]}`; it has {', '.join(fields)}")
+                raise ValueError(f"unknown field `{unknown[0]}` of a struct. Fields: {', '.join(fields)}")
             items = ", ".join(f"{string(n, 'duckdb')}: {literal(value.get(n), k)}" for n, k in fields.items())
             return f"{{{items}}}"
         case bool():

@@ -28,7 +28,7 @@ def aggregate(node: exp.Expr) -> exp.Expr:
         case exp.Window() if isinstance(_inner(node), exp.CountIf):
             return _window_of_count(node)
         case exp.Window() if isinstance(_inner(node), exp.AnonymousAggFunc):
-            raise UnlikeSparkError("it has no such window function", "Group by it in a CTE, and join that.")
+            raise UnlikeSparkError("it has no such window function", "Group in a CTE, and join the CTE.")
         case _ if duckdb_moments.is_moment(node) and not _is_wrapped(node):
             return _filtered(node, node, [])
         case exp.Filter() if not isinstance(node.parent, exp.Window):
@@ -135,11 +135,13 @@ def _percentile(node: exp.Expr, inner: exp.AnonymousAggFunc, conditions: list[ex
         part = arguments[0]
         if ordered.args.get("desc"):
             if name == "percentile_disc":
-                raise UnlikeSparkError("it has no percentile_disc from the top down", "Sort upwards, and take 1 - p.")
+                raise UnlikeSparkError(
+                    "it has no percentile_disc in descending order", "Sort in ascending order, and use 1 - p."
+                )
             part = piece("1 - arg_p", p=part)
         value = piece("cast(arg_x as double)", x=ordered.this)
         return _where(call(f"quantile_{name[-4:]}", value, part), conditions)
-    raise UnlikeSparkError("it has no such form of it")
+    raise UnlikeSparkError("it doesn't support this form")
 
 
 def _where(node: exp.Expr, conditions: Iterable[exp.Expr]) -> exp.Expr:

@@ -180,7 +180,7 @@ def _mended_class(node: exp.Func) -> exp.Expr:
         case exp.ArrayAny() | exp.Exists() if node.args.get("expression") is not None:
             return duckdb_nested.quantified(node.this, node.expression, every=False)
         case exp.ArraySort() if node.args.get("expression") is not None:
-            raise UnlikeSparkError("it sorts by no comparison of one's own", "Sort structs whose first field decides.")
+            raise UnlikeSparkError("it can't sort by a custom comparison", "Sort structs by their first field.")
         case exp.Inline():
             raise UnlikeSparkError("it has no inline()", "Explode the array, and select the struct's fields.")
         case exp.Replace() if node.args.get("replacement") is None:

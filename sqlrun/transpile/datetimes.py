@@ -74,7 +74,9 @@ def pattern_of(node: exp.Expr) -> Pattern:
     """Return a Spark date pattern for DuckDB. Raise UnlikeSparkError if it isn't constant or has no equivalent."""
     written = text(node)
     if written is None:
-        raise UnlikeSparkError("its patterns are other ones, and this one isn't known", "Write the pattern out.")
+        raise UnlikeSparkError(
+            "it has other patterns, so this one must be a literal", "Write the pattern as a literal."
+        )
     shown, reads, readable = "", "", True
     for found in re.finditer(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", written, re.DOTALL):
         plain, letters = found[1] if found[1] is not None else found[4], found[2]
@@ -107,7 +109,7 @@ def read(value: exp.Expr, pattern: exp.Expr, *, strict: bool, kind: str) -> exp.
     """
     known = pattern_of(pattern)
     if not known.reads:
-        raise UnlikeSparkError("it can't read texts by this pattern", "Name year, month and day by yyyy, MM and dd.")
+        raise UnlikeSparkError("it can't parse text with this pattern", "Name year, month and day by yyyy, MM and dd.")
     parsed = "cast(strptime(arg_x, arg_f) as timestamp) at time zone 'UTC'"
     parsed = f"cast({parsed} as date)" if kind == "date" else parsed
     other = "error('a text does not fit the pattern of its date')"
@@ -190,7 +192,7 @@ def _difference(arguments: list[exp.Expr]) -> exp.Expr:
 def _months_between(arguments: list[exp.Expr]) -> exp.Expr:
     exact = len(arguments) == 3 and isinstance(arguments[2], exp.Boolean) and not arguments[2].this
     if len(arguments) == 3 and not isinstance(arguments[2], exp.Boolean):
-        raise UnlikeSparkError("whether it rounds has to be written out")
+        raise UnlikeSparkError("the rounding must be a literal")
     first, second = (piece("cast(arg_x as timestamptz)", x=argument) for argument in arguments[:2])
     months = "((year(arg_a) - year(arg_b)) * 12 + month(arg_a) - month(arg_b))"
     last = "day(arg_{0}) = day(last_day(cast(arg_{0} as date)))"
@@ -218,7 +220,7 @@ def field(name: str, value: exp.Expr) -> exp.Expr:
 def _date_part(arguments: list[exp.Expr]) -> exp.Expr:
     name = text(arguments[0])
     if name is None:
-        raise UnlikeSparkError("the field has to be written out")
+        raise UnlikeSparkError("the field must be a literal")
     return field(name, arguments[1])
 
 
@@ -226,7 +228,7 @@ def truncated(node: exp.TimestampTrunc) -> exp.Expr:
     """Return date_trunc(): always a time, NULL for an unknown unit."""
     unit = node.args.get("unit")
     if unit is None or unit.find(exp.Column):
-        raise UnlikeSparkError("the unit has to be written out")
+        raise UnlikeSparkError("the unit must be a literal")
     known = _TRUNCATED_TIMES.get((text(unit) or unit.name).lower())
     if known is None:
         return exp.cast(exp.null(), "timestamptz", dialect="duckdb")
@@ -237,7 +239,7 @@ def truncated_date(node: exp.DateTrunc) -> exp.Expr:
     """Return trunc(): always a date, NULL for a unit that is unknown or shorter than a week."""
     unit = node.args.get("unit")
     if unit is None or unit.find(exp.Column):
-        raise UnlikeSparkError("the unit has to be written out")
+        raise UnlikeSparkError("the unit must be a literal")
     known = _TRUNCATED.get((text(unit) or unit.name).lower())
     if known is None:
         return exp.cast(exp.null(), "date", dialect="duckdb")
@@ -255,7 +257,7 @@ def _next_day(arguments: list[exp.Expr]) -> exp.Expr:
     full = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
     at = next((n for n, day in enumerate(days, 1) if word in (day, day[:2], full[n - 1])), None)
     if text(arguments[1]) is None:
-        raise UnlikeSparkError("the day has to be written out")
+        raise UnlikeSparkError("the day must be a literal")
     if at is None:
         return piece("error('next_day: no such day of the week')")
     day = "cast(arg_d as date)"
@@ -266,7 +268,9 @@ def interval(node: exp.MakeInterval) -> exp.Expr:
     """Return make_interval() of constants: DuckDB parses an interval's text, which can't contain columns."""
     parts = [part for key, part in node.args.items() if isinstance(part, exp.Expr)]
     if any(number(part) is None for part in parts):
-        raise UnlikeSparkError("it makes intervals of constants alone", "Write dateadd(day, n, x), a unit at a time.")
+        raise UnlikeSparkError(
+            "it creates intervals from constants only", "Use dateadd(day, n, x), one unit at a time."
+        )
     return node
 
 

@@ -88,7 +88,9 @@ def _cut(node: exp.Expr, left: exp.Expr, right: exp.Expr, one: Kind, other: Kind
     if result is None or (result.size[1] == scale and not is_wide(node, one, other)):
         return None
     if scale > MOST_DIGITS:
-        raise UnlikeSparkError("it has no decimals of so many digits", "Cast the operands to decimals of fewer digits.")
+        raise UnlikeSparkError(
+            "it has no decimals with this number of digits", "Cast the operands to decimals with fewer digits."
+        )
     sign = "*" if isinstance(node, exp.Mul) else "+" if isinstance(node, exp.Add) else "-"
     return repeated(f"cast(cast(arg_a as decimal(38, {one.size[1]})) {sign} arg_b as {result})", a=left, b=right)
 
@@ -102,7 +104,9 @@ def _same_scale(one: Kind, other: Kind) -> int:
     """Return the larger of two scales. Raise UnlikeSparkError if DuckDB would convert the decimals to doubles."""
     scale = max(one.size[1], other.size[1])
     if max(one.size[0] - one.size[1], other.size[0] - other.size[1]) + scale > MOST_DIGITS:
-        raise UnlikeSparkError("it has no decimals of so many digits", "Cast the operands to decimals of fewer digits.")
+        raise UnlikeSparkError(
+            "it has no decimals with this number of digits", "Cast the operands to decimals with fewer digits."
+        )
     return scale
 
 

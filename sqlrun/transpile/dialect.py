@@ -123,7 +123,7 @@ class Parser(DatabricksParser):
         if count is not None and not function_arity.takes(name, count):
             given = f"{count or 'no'} argument{'s' * (count != 1)}"
             self.raise_error(
-                f"{MISCOUNTED}{name}() is called with {given}, and takes {function_arity.counts(name)}", token
+                f"{MISCOUNTED}{name}() is called with {given}, but takes {function_arity.counts(name)}", token
             )
 
 

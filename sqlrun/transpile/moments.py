@@ -132,7 +132,7 @@ def computed(node: exp.Expr, conditions: list[exp.Expr], wrap: Wrap) -> exp.Expr
 
 def _of_two(node: exp.Expr, conditions: list[exp.Expr], wrap: Wrap) -> exp.Expr:
     if isinstance(node.this, exp.Distinct):
-        raise UnlikeSparkError("it has no such form of it")
+        raise UnlikeSparkError("it doesn't support this form")
     (y, _), (x, _) = _argument(node.this), _argument(node.expression)
     known = [piece("arg_x is not null and arg_y is not null", x=x, y=y), *conditions]
 

@@ -72,7 +72,7 @@ def _variables(function: exp.Lambda, name: str) -> list[exp.Expr]:
 def _over_fields(function: exp.Expr, fields: tuple[exp.Expr, ...]) -> exp.Lambda:
     """Return a lambda of several variables as one over a struct with these fields."""
     if not isinstance(function, exp.Lambda) or len(function.expressions) != len(fields):
-        raise UnlikeSparkError("it needs a lambda with all its variables")
+        raise UnlikeSparkError("it requires a lambda with all variables")
     names = [variable.name for variable in function.expressions]
     entry = "_" + "_".join(names)
     body = exp.Lambda(this=exp.paren(function.this.copy()), expressions=[exp.to_identifier(entry)])
@@ -136,7 +136,7 @@ def sequence(node: exp.GenerateSeries) -> exp.Expr:
     if step is None:
         return piece("generate_series(arg_a, arg_b, case when arg_a <= arg_b then 1 else -1 end)", a=start, b=end)
     if step.find(exp.Interval):
-        raise UnlikeSparkError("a sequence of dates or times with a step has other types and ends of months")
+        raise UnlikeSparkError("a sequence of dates or times with a step has other types and month ends")
     template = (
         "case when arg_a <> arg_b and (arg_s = 0 or (arg_a < arg_b) <> (arg_s > 0)) "
         "then error('sequence: the step leads away from the end') else generate_series(arg_a, arg_b, arg_s) end"
@@ -147,13 +147,13 @@ def sequence(node: exp.GenerateSeries) -> exp.Expr:
 def json_value(node: exp.JSONExtractScalar) -> exp.Expr:
     """Return get_json_object(): a path with a star returns other texts."""
     if "*" in node.expression.sql("spark"):
-        raise UnlikeSparkError("a path with `*` gives a list", "Write the index out, or use from_json() on Spark.")
+        raise UnlikeSparkError("a path with `*` returns a list", "Write the index, or use from_json() on Spark.")
     return node
 
 
 def _map_concat(arguments: list[exp.Expr]) -> exp.Expr:
     if len(arguments) != 2:
-        raise UnlikeSparkError("it takes two maps at once", "Nest: map_concat(map_concat(a, b), c).")
+        raise UnlikeSparkError("it accepts only two maps", "Nest: map_concat(map_concat(a, b), c).")
     template = (
         "case when arg_a is null or arg_b is null then null "
         "when list_has_any(map_keys(arg_a), map_keys(arg_b)) then error('map_concat: a key is in both maps') "

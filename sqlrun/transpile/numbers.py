@@ -55,7 +55,7 @@ def whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
     if node.args.get("decimals") is not None:
         digits = number(node.args["decimals"])
         if digits is None or not duckdb_decimals.operands(node):
-            raise UnlikeSparkError("the number's type has to be known, and the digits have to be written out")
+            raise UnlikeSparkError("the type of the number must be known, and the digits must be a literal")
         return duckdb_decimals.ceiled(node, digits)
     name = "ceil" if isinstance(node, exp.Ceil) else "floor"
     if duckdb_decimals.operands(node):
@@ -87,7 +87,7 @@ def shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
 
 def _try_mod(arguments: list[exp.Expr]) -> exp.Expr:
     if any(text(argument) is not None for argument in arguments):
-        raise UnlikeSparkError("it reads a text as a number before it tries", "Cast the text.")
+        raise UnlikeSparkError("it casts the string before it tries", "Cast the string.")
     return of("case when arg_b <> 0 then arg_a % arg_b end", "ab")(arguments)
 
 

@@ -82,9 +82,7 @@ def of(template: str, names: str) -> Mend:
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         if len(arguments) != len(names):
-            raise UnlikeSparkError(
-                f"it takes {len(names)} argument{'s' * (len(names) != 1)} there, not {len(arguments)}"
-            )
+            raise UnlikeSparkError(f"it takes {len(names)} argument{'s' * (len(names) != 1)}, not {len(arguments)}")
         return piece(template, **dict(zip(names, arguments, strict=True)))
 
     return build

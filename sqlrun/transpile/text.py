@@ -22,7 +22,9 @@ def regex(node: exp.Expr, *, boolean: bool = False) -> exp.Expr:
     """
     pattern = text(node)
     if pattern is None:
-        raise UnlikeSparkError("its patterns are RE2's, not Java's, and this one isn't known", "Write the pattern out.")
+        raise UnlikeSparkError(
+            "its patterns are RE2's, not Java's, so this one must be a literal", "Write the pattern as a literal."
+        )
     return exp.Literal.string(_translated(pattern, boolean))
 
 
@@ -55,13 +57,13 @@ def _part(part: str, rest: str, inside: bool, boolean: bool) -> str:
         case "$" if not inside:
             if boolean and not rest.strip(")"):
                 return rf"(?:\r\n|[{_LINE_ENDS}])?\z"
-            raise _unlike("`$`", r"Write \\z for the end of the text.")
+            raise _unlike("`$`", r"Use \\z for the end of the text.")
         case "[" if inside:
-            raise _unlike("`[` inside a class", "Escape it by a backslash.")
+            raise _unlike("`[` inside a class", "Escape it with a backslash.")
         case "&" if inside and rest.startswith("&"):
             raise _unlike("`&&` inside a class")
         case "(" if rest.startswith("?") and not rest.startswith("?:") and not inside:
-            raise _unlike(f"`({rest[:2]}`", "Use lower() to match any case." if rest.startswith("?i") else "")
+            raise _unlike(f"`({rest[:2]}`", "Use lower() to ignore the case." if rest.startswith("?i") else "")
         case "+" if not inside and rest.startswith("+"):
             raise _unlike("`++`")
         case _ if len(part) == 2 and (part[1] in "bBGZRhHvVXkuxcpPSNQE0" or (part[1].isdigit() and not inside)):
@@ -85,7 +87,10 @@ def replacement(node: exp.Expr) -> exp.Expr:
     """Return a Java replacement (`$1`, backslash as the escape) as RE2's."""
     written = text(node)
     if written is None or re.search(r"(?<!\\)\$(?!\d)", written):
-        raise UnlikeSparkError("its replacements are RE2's, not Java's", "Write the replacement out.")
+        raise UnlikeSparkError(
+            "its replacements are RE2's, not Java's, so this one must be a literal",
+            "Write the replacement as a literal.",
+        )
     done = re.sub(
         r"\\(.)|\$(\d)|(\\)$", lambda m: f"\\{m[2]}" if m[2] else "\\\\" if m[1] in ("\\", None) else m[1], written
     )
@@ -98,7 +103,7 @@ def extract(node: exp.RegexpExtract | exp.RegexpExtractAll) -> exp.Expr:
     index = 1 if group is None else number(group)
     pattern = text(node.expression)
     if index is None or node.args.get("position") is not None:
-        raise UnlikeSparkError("the number of the group has to be written out")
+        raise UnlikeSparkError("the number of the group must be a literal")
     one = isinstance(node, exp.RegexpExtract)
     if pattern is not None and index > groups(pattern):
         none = "''" if one else "[]"
@@ -124,9 +129,9 @@ def counted(node: exp.RegexpCount) -> exp.Expr:
 def found_at(node: exp.RegexpInstr) -> exp.Expr:
     """Return regexp_instr(): Java counts characters beyond 16 bits twice, and the number of the group has no effect."""
     if any(node.args.get(key) is not None for key in ("occurrence", "option", "parameters", "group")):
-        raise UnlikeSparkError("it has no such form of it")
+        raise UnlikeSparkError("it doesn't support this form")
     if node.args.get("position") is not None and number(node.args["position"]) is None:
-        raise UnlikeSparkError("the number of the group has to be written out")
+        raise UnlikeSparkError("the number of the group must be a literal")
     pattern = regex(node.expression)
     before = exp.Literal.string(rf"(?s)\A(.*?)(?:{pattern.name})")
     template = (
@@ -140,7 +145,7 @@ def found_at(node: exp.RegexpInstr) -> exp.Expr:
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
     """Return regexp_replace(): all matches."""
     if node.args.get("position") is not None:
-        raise UnlikeSparkError("it has no position to begin at")
+        raise UnlikeSparkError("it has no start position")
     new = replacement(node.args.get("replacement") or exp.Literal.string(""))
     return call("regexp_replace", node.this, regex(node.expression), new, exp.Literal.string("g"))
 
@@ -149,7 +154,7 @@ def split(node: exp.RegexpSplit) -> exp.Expr:
     """Return split(): its separator is a pattern."""
     limit = node.args.get("limit")
     if limit is not None and (number(limit) is None or (number(limit) or 0) > 0):
-        raise UnlikeSparkError("it has no limit", "Take slice(split(x, y), 1, n).")
+        raise UnlikeSparkError("it has no limit", "Use slice(split(x, y), 1, n).")
     pattern = text(node.expression)
     if pattern is not None:
         plain = re.sub(r"\\([^\w\s])|\[([^\w\s^\\])\]", lambda m: m[1] or m[2], pattern)
@@ -164,7 +169,7 @@ def like(node: exp.Like | exp.ILike) -> exp.Expr:
     if isinstance(node.parent, exp.Escape) or (pattern is not None and "\\" not in pattern):
         return node
     if isinstance(node.expression, exp.Any | exp.All | exp.Tuple):
-        raise UnlikeSparkError("it has no LIKE ANY or LIKE ALL", "Join LIKEs by OR.")
+        raise UnlikeSparkError("it has no LIKE ANY or LIKE ALL", "Combine LIKEs with OR.")
     return exp.paren(exp.Escape(this=node.copy(), expression=exp.Literal.string("\\")), copy=False)
 
 
@@ -172,7 +177,7 @@ def substring(node: exp.Substring) -> exp.Expr:
     """Return substring(): a start of 0 counts as 1, a negative length as 0."""
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
-        raise UnlikeSparkError("it needs a start")
+        raise UnlikeSparkError("it requires a start")
     known = number(start)
     first: exp.Expr = exp.Literal.number(1) if known == 0 else start
     if known is None:
@@ -203,7 +208,7 @@ def _as_text(node: exp.Expr) -> exp.Expr:
 def _charset(arguments: list[exp.Expr], name: str) -> exp.Expr:
     charset = text(arguments[1]) if len(arguments) == 2 else None
     if charset is None or charset.lower() not in ("utf-8", "utf8"):
-        raise UnlikeSparkError("it knows UTF-8 alone")
+        raise UnlikeSparkError("it supports UTF-8 only")
     return call(name, arguments[0])
 
 
@@ -286,12 +291,12 @@ def binary(node: exp.ToBinary) -> exp.Expr:
         case "utf-8" | "utf8":
             return call("encode", node.this)
         case _:
-            raise UnlikeSparkError("the form has to be written out")
+            raise UnlikeSparkError("the form must be a literal")
 
 
 def _sha2(arguments: list[exp.Expr]) -> exp.Expr:
     if number(arguments[1]) not in (0, 256):
-        raise UnlikeSparkError("it has SHA-256 alone", "Write sha2(x, 256).")
+        raise UnlikeSparkError("it has SHA-256 only", "Use sha2(x, 256).")
     return call("sha256", arguments[0])
 
 

@@ -74,7 +74,7 @@ class _Watched:
         except OSError as error:
             self.console.problem(SqlrunError(f"{error.filename}: {error.strerror}"))
         except RecursionError:
-            self.console.problem(UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)"))
+            self.console.problem(UsageError("a query is nested too deeply. Split it into CTEs or models (SR301)"))
 
     def _run(self, saved: Saved | None) -> None:
         prepared = self._prepared()

@@ -223,7 +223,7 @@ def test_an_unreadable_history_is_reported_and_blocks_nothing(
 
     assert result.published
     (said,) = warned(result).values()
-    assert said.startswith(f"not compared with the past: the measures at {torn} can't be read")
+    assert said.startswith(f"not compared with earlier ticks: the measures at {torn} can't be read")
     assert not any(m.unusual for m in result.measures)
 
 
@@ -244,7 +244,7 @@ def test_a_stale_source_warns_then_blocks_publishing_then_recovers(played: Calla
     assert [result.published for result in results] == [True, True, False, True]
     assert len({check.check_id for check in said}) == 1
     limits = "(warning after 30 min, error after 2 h)"
-    assert said[1].message == f"the newest event is of 2026-03-10 11:57 UTC, 42 min 30 s before the tick {limits}"
+    assert said[1].message == f"the newest event is from 2026-03-10 11:57 UTC, 42 min 30 s before the tick {limits}"
     assert str(said[2].place) == "models/stg.yml:6:5"
     assert [node.status for node in results[2].nodes if node.name == "fct"] == ["skipped"]
 
@@ -266,7 +266,7 @@ def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
     result = site.tick(START)
 
     (said,) = checks(result, "freshness")
-    assert said.status == "fail" and said.message.startswith("there is no event up to the tick's time")
+    assert said.status == "fail" and said.message.startswith("no event up to the time of the tick")
     assert next(m.value for m in result.measures if m.measure == "freshness_seconds") is None
 
 
@@ -335,7 +335,7 @@ def test_measures_survive_maintenance_and_are_unpublished_by_a_rollback(tmp_path
     assert [(m["tick"], m["published"], m["value"], m["interval_seconds"]) for m in found] == [
         (1, True, 9, None), (2, False, 9, 300), (3, False, 9, 300), (5, True, 18, 900),
     ]  # fmt: skip
-    assert "All is whole." in run("doctor")
+    assert "All are intact." in run("doctor")
 
     place = Path(measures.path_of(str(root / "warehouse")))
     place.rename(root / "elsewhere")
@@ -382,7 +382,7 @@ def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
 def test_the_evaluator_is_one_of_two(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "pyproject.toml").write_text(broken.SETTINGS + '[tool.sqlrun.models]\nchecks = "pandas"\n')
-    assert problems(root) == ["SR110 pyproject.toml:4:1 `checks` can't be `pandas`"]
+    assert problems(root) == ["SR110 pyproject.toml:4:1 invalid `checks`: `pandas`"]
 
 
 @pytest.mark.parametrize(
@@ -390,11 +390,11 @@ def test_the_evaluator_is_one_of_two(tmp_path: Path) -> None:
     [
         ("{}", "SR104 models/stg.yml:6:5 `freshness` has neither `warn_after` nor `error_after`"),
         ("soon", "SR103 models/stg.yml:6:16 `freshness` must be a mapping"),
-        ("{error_after: 0 hours}", "SR110 models/stg.yml:6:30 `error_after` can't be `0 hours`"),
+        ("{error_after: 0 hours}", "SR110 models/stg.yml:6:30 invalid `error_after`: `0 hours`"),
         ("{error_after: {count: 2}}", "SR104 models/stg.yml:6:30 `error_after` lacks `period`"),
         (
             "{warn_after: 2 hours, error_after: 90 minutes}",
-            "SR110 models/stg.yml:6:29 `warn_after` can't be `2 hours`: it is more than `error_after`",
+            "SR110 models/stg.yml:6:29 `warn_after` is later than `error_after`: `2 hours`",
         ),
     ],
 )

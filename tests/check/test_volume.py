@@ -38,10 +38,10 @@ def test_a_rate_covers_all_ticks_of_the_hour() -> None:
 @pytest.mark.parametrize(
     ("past", "interval", "said"),
     [
-        ([], 300.0, "no past yet"),
-        ([Past(SUNDAY - WEEK, 7.0, None)], 300.0, "no past yet"),
-        ([Past(SUNDAY - WEEK, 0.0, 300.0)], 300.0, "no row came then"),
-        ([Past(SUNDAY - WEEK, 7.0, 300.0)], None, "the table begins with this tick"),
+        ([], 300.0, "no history yet"),
+        ([Past(SUNDAY - WEEK, 7.0, None)], 300.0, "no history yet"),
+        ([Past(SUNDAY - WEEK, 0.0, 300.0)], 300.0, "no rows landed in that period"),
+        ([Past(SUNDAY - WEEK, 7.0, 300.0)], None, "this is the first tick of the table"),
     ],
 )
 def test_an_unknown_usual_volume_has_a_reason(past: list[Past], interval: float | None, said: str) -> None:

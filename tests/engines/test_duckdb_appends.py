@@ -117,5 +117,5 @@ def test_one_of_two_writers_fails(session: Any, tmp_path: Path) -> None:
         rows.add(ROWS)
         log = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
         log.write_text(json.dumps({"commitInfo": {"operation": "WRITE"}}))
-        with pytest.raises(EngineError, match="another writer was here"):
+        with pytest.raises(EngineError, match="another writer wrote"):
             rows.commit({})

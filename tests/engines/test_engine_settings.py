@@ -22,7 +22,7 @@ def test_settings_that_duckdb_rejects_are_named(
     settings: dict[str, str], kind: type[DuckDBEngine] | type[AutoEngine]
 ) -> None:
     """The build used to end with a Python traceback."""
-    with pytest.raises(EngineError, match=f"DuckDB doesn't take the profile's settings .{next(iter(settings))}.: "):
+    with pytest.raises(EngineError, match=f"DuckDB rejects the profile's settings .{next(iter(settings))}.: "):
         kind(settings).start()
 
 
@@ -40,6 +40,6 @@ def test_too_little_memory_is_reported_and_more_gives_the_same_result(tmp_path: 
 
     assert not failed.published
     said = next(node.message for node in failed.nodes if node.message)
-    assert "Out of Memory" in said and "`memory_limit` in the profile's settings leaves too little" in said
+    assert "Out of Memory" in said and "Increase `memory_limit` in the profile's settings" in said
     assert after.published and differences(site, START + FIVE) == {}
     assert len(site.rows("stg_lines")) == len(lines)

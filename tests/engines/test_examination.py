@@ -43,7 +43,7 @@ def test_an_intact_commit_passes(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in WHOLE if "without" not in name and "no rows at all" not in name])
 def test_a_commit_without_its_last_line_is_damaged(name: str) -> None:
     """Truncated at the end of a line, it is still JSON."""
-    assert "is cut off: it tells of" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
+    assert "is truncated: it announces" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
 
 
 @pytest.mark.parametrize("text", ["", " \n", '{"commitInfo": {', "3\n", json.dumps(TRANSACTION)])
@@ -58,11 +58,11 @@ def test_a_changed_file_is_checked_again(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(table_check, "_ends_of", lambda path: opened.append(path) or real(path))
 
     assert [table_check.parquet_fault(str(file), 14) for _ in range(3)] == ["", "", ""] and len(opened) == 1
-    assert table_check.parquet_fault(str(file), 15) == "has 14 bytes, its log says 15" and len(opened) == 1
+    assert table_check.parquet_fault(str(file), 15) == "has 14 bytes instead of 15" and len(opened) == 1
 
     # The same size, later.
     file.write_bytes(b"PAR1 rows \0\0\0\0")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
-    assert table_check.parquet_fault(str(file), 14) == "is not whole: it does not begin and end as Parquet"
+    assert table_check.parquet_fault(str(file), 14) == "is incomplete: it doesn't begin and end like a Parquet file"
     file.unlink()
     assert table_check.parquet_fault(str(file), 14) == "is missing"

@@ -208,7 +208,7 @@ def test_foreign_changes_to_deciding_system_tables_are_refused_until_rolled_back
         quarantine_log.append(site.warehouse, "", entries)
     version = change(site, book, how)
     said = build(site, 2, code=2)
-    assert f"SR740 {book}: _sqlrun/{book} was changed by another hand" in said and f"version {version} (" in said
+    assert f"SR740 another writer changed {book} (_sqlrun/{book})" in said and f"version {version} (" in said
     assert f"SR740 {book}" in command(site, "doctor", code=1)
     assert f"SR741 {book}" in command(site, "doctor", "--repair")
     arrive(site, 2)
@@ -224,7 +224,7 @@ def test_other_system_tables_are_rolled_back(site: Site, how: str) -> None:
     for book in there:
         change(site, book, how)
     said = build(site, 1)
-    assert there and all(f"SR741 {book}: _sqlrun/{book} was changed by another hand" in said for book in there), said
+    assert there and all(f"SR741 another writer changed {book} (_sqlrun/{book})" in said for book in there), said
     for book in there:
         rows = map(str, DeltaTable(path_of(site, book)).to_pyarrow_table().to_pylist())
         assert set(before[book]) <= set(rows)

@@ -37,7 +37,7 @@ def test_spark_does_not_land_into_a_table_that_duckdb_landed(tmp_path: Path) -> 
     assert idle.published and {node.status for node in idle.nodes} == {"no-op"}
     assert not refused.published
     message = next(node.message for node in refused.nodes if node.message)
-    assert "stg_lines was landed by the engine duckdb, and 1 of its source's files wait (1.jsonl)" in message
+    assert "the engine duckdb landed stg_lines, and 1 of its source's files are pending (1.jsonl)" in message
     assert first.tick(START + FIVE).published
     assert len(first.rows("stg_lines")) == 2
 
@@ -55,5 +55,5 @@ def test_a_stream_without_a_finished_batch_is_reported(tmp_path: Path) -> None:
     spec = TableSpec("stg_lines", plan.tables["stg_lines"].spec.path, plan.tables["stg_lines"].spec.columns)
     request = Landing(spec, Folder(str(site.orders)), str(checkpoint), "", "app")
 
-    with pytest.raises(EngineError, match="landed by the engine spark, and 1 of its source's files wait"):
+    with pytest.raises(EngineError, match=r"the engine spark landed .*, and 1 of its source's files are pending"):
         nothing_waits(request, "duckdb")

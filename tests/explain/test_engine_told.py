@@ -20,7 +20,7 @@ from tests.support.projects import Site
 from tests.support.script import START
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
-ALONE = {"fct_slots": "hash() runs on Spark alone"}
+ALONE = {"fct_slots": "hash() runs on Spark only"}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_explain_gives_the_rule(site: Site) -> None:
 def test_explain_names_spark_only_models(site: Site) -> None:
     said = explain_engine.of_model(of(site, "fct_slots"), profile(site), ALONE)
 
-    assert set(said.values()) == {"spark: hash() runs on Spark alone"}
+    assert set(said.values()) == {"spark: hash() runs on Spark only"}
 
 
 def test_explain_names_the_engine_that_lands(site: Site) -> None:
@@ -85,6 +85,6 @@ def test_plan_names_the_engine_of_a_build(site: Site) -> None:
     after = explain_engine.of_plan(plan_of(site), names, profile(site), ALONE)
     tight = explain_engine.of_plan(plan_of(site), names, profile(site, memory_limit="1KB"), ALONE)
 
-    assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark alone"}
+    assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark only"}
     assert after["stg_lines"] == after["stg_sales"] == after["mart_hour"] == "duckdb"
-    assert tight["stg_sales"] == "spark, as about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+    assert tight["stg_sales"] == "spark, as it needs about 0.0 GiB, but DuckDB may use 0.0 GiB"

@@ -98,7 +98,7 @@ def test_several_selectors_unite_and_exclude_subtracts():
         ("tag:hott", "Did you mean `hot`?"),
         ("path:models/mart", "Did you mean `models/marts`"),
         ("source:shp", "Did you mean `shop`"),
-        ("tags:hot", "unknown selector method `tags:`. There are tag:, path: and source:. Did you mean `tag`?"),
+        ("tags:hot", "unknown selector method `tags:`. Known methods: tag:, path:, source:. Did you mean `tag`?"),
         ("zzzzzz", "`sqlrun ls` lists what there is."),
         ("", "`` is not a selector."),
         ("days,", "`` is not a selector."),
@@ -122,7 +122,7 @@ def circle(edges: dict[str, tuple[str, ...]]) -> list[str]:
 
 def test_a_cycle_is_reported_edge_by_edge():
     assert circle({"a": ("b",), "b": ("d", "c"), "c": ("a",), "d": ()}) == [
-        "models/a.sql:2:9  the models read each other in a circle: a -> b -> c -> a"
+        "models/a.sql:2:9  these models depend on each other in a cycle: a -> b -> c -> a"
     ]
 
 
@@ -130,9 +130,9 @@ def test_every_cycle_is_reported():
     found = circle({"a": ("b",), "b": ("a",), "c": ("c",), "d": ("e",), "e": ("d", "a")})
 
     assert [text.partition("  ")[2] for text in found] == [
-        "the models read each other in a circle: a -> b -> a",
+        "these models depend on each other in a cycle: a -> b -> a",
         "the model `c` reads itself",
-        "the models read each other in a circle: d -> e -> d",
+        "these models depend on each other in a cycle: d -> e -> d",
     ]
 
 

@@ -253,8 +253,8 @@ DRIFTED = [
     {**SALE, "lines": [{"dish": "d", "price": "1.00", "size": "L"}]},
 ]
 ADDED = """\
-          - {name: tip, data_type: "decimal(3,1)", description: To be described.}
-          - {name: vip, data_type: boolean, description: To be described.}
+          - {name: tip, data_type: "decimal(3,1)", description: Describe this column.}
+          - {name: vip, data_type: boolean, description: Describe this column.}
 """
 
 
@@ -286,7 +286,7 @@ def test_drift_is_shown_and_written(site: Site) -> None:
     assert file.read_text() == expected
     assert "wider type" in said and "3000000000" not in said
     if setting != "ignore":
-        assert "who is it: the name can't be a column's" in said
+        assert "who is it: the name isn't valid for a column" in said
         again = Site(site.root, site.engine)
         assert tick(again, 2).published
         assert "tip" not in note(tick(again, 3))
@@ -303,14 +303,14 @@ def test_drift_of_a_tick_that_failed_is_written(site: Site) -> None:
     said = command(site, "--write")
     assert "renamed to remark?" in said and "note: marked as missing" in said
     text = (site.root / "models" / "_sources.yml").read_text()
-    assert "          # No line has it that landed last; renamed to remark?\n          - name: note\n" in text
-    assert "{name: remark, data_type: string, description: To be described.}" in text
+    assert "          # Missing in the lines that landed last; renamed to remark?\n          - name: note\n" in text
+    assert "{name: remark, data_type: string, description: Describe this column.}" in text
     again = Site(site.root, site.engine)
     assert tick(again, 2).published
     assert "shops.sales: as declared." in command(again)
 
 
-TIP = "- {name: tip, data_type: int, description: To be described.}"
+TIP = "- {name: tip, data_type: int, description: Describe this column.}"
 YAML = """\
 sources:
 - name: shops   # theirs

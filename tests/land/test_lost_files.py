@@ -99,7 +99,7 @@ def test_a_file_rewritten_after_landing_is_reported(site: Site, same_size: bool)
     for number in (1, 2):
         result = build(site, number)
         assert result.published
-        assert told(result).startswith("1 file was changed after landing and not read again: 1.jsonl.")
+        assert told(result).startswith("1 file was changed after landing, and sqlrun ignores the changes: 1.jsonl.")
     assert ids(site) == "abc"
     assert told(build(site, 3, refresh=True)) == ""
     assert ids(site) == ("abx" if same_size else "abxyz")
@@ -172,7 +172,7 @@ def test_a_half_written_file_is_left_for_the_next_tick(site: Site) -> None:
     file = site.orders / "2.jsonl"
     file.write_text('{"id": "d"}\n{"id": "e')
     result = build(site)
-    assert result.published and "1 file is being written and left for the next tick: 2.jsonl" in told(result)
+    assert result.published and "1 file is still being written. The next tick lands: 2.jsonl" in told(result)
     assert ids(site) == "abc"
     file.write_text('{"id": "d"}\n{"id": "e"}\n')
     assert told(build(site, 2)) == "" and ids(site) == "abcde"

@@ -38,7 +38,7 @@ def test_a_list_counts_by_reason(made: Site) -> None:
     assert rows[UNKNOWN]["check_id"] and rows[NEGATIVE]["check_id"] != rows[UNKNOWN]["check_id"]
     assert rows["not a JSON object"]["check_id"] == ""
     assert {(row["replayed"], row["discarded"]) for row in rows.values()} == {(0, 0)}
-    assert "5 lines wait in quarantine." in run(made, "quarantine", "list")
+    assert "5 pending lines in quarantine." in run(made, "quarantine", "list")
     assert not (Path(made.warehouse) / "_sqlrun" / "quarantine").exists(), "to look writes nothing"
 
 
@@ -126,7 +126,7 @@ def test_a_discarded_line_stays_discarded_when_it_lands_from_scratch(made: Site)
     """Its id depends on its text and its file: a new table doesn't change a decision."""
     run(made, "quarantine", "discard", NAME, "--all", "--because", "none of it matters")
     edited = edit(made, "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
-    assert "lands its source anew" in run(edited, "quarantine", "list")
+    assert "lands its source again" in run(edited, "quarantine", "list")
     assert edited.tick(START + 2 * FIVE).published
 
     assert waiting(edited) == {}
@@ -140,7 +140,7 @@ def test_invalid_discards_are_refused(made: Site) -> None:
     assert "is empty" in run(made, "quarantine", "discard", NAME, "--all", "--because", " ", code=2)
     assert "one of the three" in run(made, "quarantine", "discard", NAME, *because, code=2)
     assert "one of the three" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
-    assert "no line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
+    assert "no pending line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
     said = run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN.replace("two", "tow"), *because, code=2)
     assert "There are two shops" in said
     assert sum(waiting(made).values()) == 5 and discards(made) == []

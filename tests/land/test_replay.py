@@ -97,10 +97,10 @@ def test_replayed_lines_land_like_late_lines(made: Site) -> None:
     fixed = edit(made, *MILDER)
     result = tick(fixed)
     assert result.published and path(fixed) == before
-    assert "3 lines wait" not in note(result) and "5 lines wait in quarantine" in note(result)
+    assert "3 lines are" not in note(result) and "5 lines are in quarantine" in note(result)
     assert by_shop(fixed) == sums(*GOOD)
 
-    assert "judges 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
+    assert "validates 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     assert {row["state"] for row in told(fixed, "show", NAME, "--reason", UNKNOWN)} == {"replay asked"}
     assert {row["reason"]: row["asked"] for row in told(fixed, "list")}[UNKNOWN] == 3
     result = tick(fixed, 3)
@@ -118,11 +118,11 @@ def test_a_replayed_line_lands_once(made: Site) -> None:
     """With two requests before the build, another after it, and another build: nothing is there twice."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
-    assert "judges 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
+    assert "validates 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
     assert tick(fixed).published
     assert "no line of stg_sales waits" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
     run(fixed, "quarantine", "replay", NAME, "--all")
-    assert "2 set aside still" in note(tick(fixed, 3))
+    assert "2 still quarantined" in note(tick(fixed, 3))
     result = tick(fixed, 4)
     assert result.published and note(result) == ""
 
@@ -140,7 +140,7 @@ def test_lines_that_are_still_invalid_get_the_current_reason(made: Site) -> None
     result = tick(edited, 3)
 
     again = f"{UNKNOWN.replace('There are two shops.', 'Nobody knows this shop.')}"
-    assert "5 set aside still" in note(result) and f"{again} (3)" in note(result)
+    assert "5 still quarantined" in note(result) and f"{again} (3)" in note(result)
     assert waiting(edited) == {again: 3, NEGATIVE: 1, "not a JSON object": 1}
     assert by_shop(edited) == sums(*GOOD)
     fixed = edit(edited, *MILDER)
@@ -179,7 +179,7 @@ def test_an_edited_query_validates_all_lines_again(made: Site) -> None:
     result = tick(edited)
 
     assert result.published
-    assert "3 landed anew, 2 set aside still" in note(result)
+    assert "3 landed again, 2 still quarantined" in note(result)
     assert by_shop(edited) == sums(*GOOD, *EVES)
     assert waiting(edited) == {NEGATIVE: 1, "not a JSON object": 1}
     is_true(edited)
@@ -334,7 +334,7 @@ def test_lines_that_are_to_be_replayed_are_not_discarded(made: Site) -> None:
     """One command decides about a line, and a later one is rejected."""
     run(made, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     said = run(made, "quarantine", "discard", NAME, "--all", "--because", "so")
-    assert "Discarded 2 lines" in said and "3 lines are to be replayed by the next build" in said
+    assert "Discarded 2 lines" in said and "3 lines are already waiting for replay" in said
 
 
 def test_an_environment_has_its_own_queue(made: Site) -> None:
@@ -366,7 +366,7 @@ def test_lines_of_a_shared_table_are_pending_in_production(made: Site) -> None:
     dev = Site(made.root, made.engine, "dev")
     assert tick(dev).published
     for words in (("list",), ("show", NAME), ("replay", NAME, "--all"), ("discard", NAME, "--all", "--because", "so")):
-        assert "Leave out --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
+        assert "without --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
 
 
 def test_replayed_lines_land_again_after_a_rollback(made: Site) -> None:

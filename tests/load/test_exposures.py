@@ -57,17 +57,17 @@ def test_an_exposure_that_serves_nothing_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (exposure(depends_on="[\"ref('order')\"]"), "SR202 6: unknown ref `order`"),
+        (exposure(depends_on="[\"ref('order')\"]"), "SR202 6: unknown model `order`"),
         (exposure(depends_on="[\"source('a', 'b')\"]"), "SR203 6: unknown source `a.b`"),
-        (exposure(depends_on="[orders]"), "SR110 6: `depends_on` can't be `orders`"),
-        (exposure(type="screen"), "SR110 3: `type` can't be `screen`"),
+        (exposure(depends_on="[orders]"), "SR110 6: invalid `depends_on`: `orders`"),
+        (exposure(type="screen"), "SR110 3: invalid `type`: `screen`"),
         (exposure(owner=""), "SR104 2: an exposure lacks `owner`"),
         (exposure(owner="We"), "SR103 5: `owner` must be a mapping"),
-        (exposure(name="a-b"), "SR116 2: `a-b` can't name an exposure"),
-        (exposure(serve="{keys: [x]}"), "SR108 7: `x` in `keys` is a column of none of the exposure's tables"),
-        (exposure(serve="{owned_by: x}"), "SR108 7: `x` in `owned_by` is a column of none of the exposure's tables"),
+        (exposure(name="a-b"), "SR116 2: invalid name `a-b` for an exposure"),
+        (exposure(serve="{keys: [x]}"), "SR108 7: unknown column `x` in `keys`: no table of the exposure has it"),
+        (exposure(serve="{owned_by: x}"), "SR108 7: unknown column `x` in `owned_by`: no table of the exposure has it"),
         (exposure(serve="{key: id}"), "SR102 7: unknown key `key` of `serve`"),
-        (exposure() + exposure(), "SR111 8: two exposures are called `page`"),
+        (exposure() + exposure(), "SR111 8: duplicate exposure `page`"),
     ],
 )
 def test_a_mistake_is_reported_at_its_place(tmp_path: Path, text: str, told: str) -> None:

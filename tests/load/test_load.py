@@ -179,7 +179,7 @@ def test_a_hopeless_seed_is_reported_in_a_few_lines():
     _, problems = rows("a\n" + "x\n" * 5000, column("a", "int"))
 
     assert len(problems) == seeds.ENOUGH + 1
-    assert problems[-1].message == "4980 more that doesn't fit, from here on"
+    assert problems[-1].message == "4,980 more problems in this file, from here on"
 
 
 @pytest.mark.parametrize(

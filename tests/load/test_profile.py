@@ -148,7 +148,5 @@ def test_a_build_with_rejected_settings_writes_nothing(tmp_path):
     result = CliRunner().invoke(main, ["--project-dir", str(made), "build"])
 
     assert result.exit_code == 2
-    assert (
-        "DuckDB doesn't take the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
-    )
+    assert "DuckDB rejects the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
     assert not (made / "lake").exists()

@@ -180,7 +180,7 @@ WRONG = {
     "SR705": ("stg_sales", "shop", "data_tests: [{relationships: {to: ref('shops'), field: name}}]"),
     "SR713": ("stg_sales", "version", TO_SHOPS),
     "SR715": ("stg_sales", "shop", "data_tests: [{relationships: {to: ref('mart_best'), field: shop}}]"),
-    "SR110 .*`to` can't be `shops`": ("stg_sales", "shop", "data_tests: [{relationships: {to: shops, field: shop}}]"),
+    "SR110 .*invalid `to`: `shops`": ("stg_sales", "shop", "data_tests: [{relationships: {to: shops, field: shop}}]"),
     "SR104 .*lacks `field`": ("stg_sales", "shop", "data_tests: [{relationships: {to: ref('shops')}}]"),
     "SR102 .*`feild`": ("stg_sales", "shop", "data_tests: [{relationships: {to: ref('shops'), feild: shop}}]"),
     "SR104 .*lacks `values`": ("stg_sales", "shop", "data_tests: [accepted_values]"),
@@ -192,7 +192,7 @@ WRONG = {
         "data_tests: [{accepted_values: {values: [x], config: {severity: fatal}}}]",
     ),
     "SR110 .*`dbt_utils.at_least_one`": ("stg_sales", "shop", "data_tests: [dbt_utils.at_least_one]"),
-    "SR110 .*its rows aren't checked": ("_sources", "shop", "data_tests: [{accepted_values: {values: [x]}}]"),
+    "SR110 .*don't run on a column": ("_sources", "shop", "data_tests: [{accepted_values: {values: [x]}}]"),
 }
 
 

@@ -18,26 +18,26 @@ from tests.support import broken
 DUCKDB = "engine: duckdb\nwarehouse: warehouse\n"
 NAMED = {
     "dbt_project.yml": "under [tool.sqlrun]",
-    "packages.yml": "There are no packages",
-    "dependencies.yml": "There are no packages",
+    "packages.yml": "sqlrun has no packages",
+    "dependencies.yml": "sqlrun has no packages",
     "profiles.yml": "profiles/duckdb.yml",
     "selectors.yml": "--select",
-    "snapshots/orders.sql": "There are no snapshots",
-    "snapshots/deep/orders.yml": "There are no snapshots",
+    "snapshots/orders.sql": "sqlrun has no snapshots",
+    "snapshots/deep/orders.yml": "sqlrun has no snapshots",
     "analyses/a.sql": "Make it a model",
     "tests/no_negative.sql": "expectations/",
     "tests/marts/no_negative.sql": "expectations/",
-    "tests/generic/is_even.sql": "There are no generic tests",
-    "models/a.py": "A model is one SELECT",
+    "tests/generic/is_even.sql": "sqlrun has no generic tests",
+    "models/a.py": "sqlrun has no Python models",
     "models/docs.md": "`description`",
-    "models/deep/a.sql.j2": "rename it",
-    "models/a.SQL": "rename it",
-    "models/a.json": "rename it",
-    "macros/m.py": "rename it",
-    "seeds/s.csv.gz": "rename it",
-    "seeds/s.tsv": "rename it",
-    "expectations/e.yaml": "rename it",
-    "profiles/p.yaml": "rename it",
+    "models/deep/a.sql.j2": "Rename the file",
+    "models/a.SQL": "Rename the file",
+    "models/a.json": "Rename the file",
+    "macros/m.py": "Rename the file",
+    "seeds/s.csv.gz": "Rename the file",
+    "seeds/s.tsv": "Rename the file",
+    "expectations/e.yaml": "Rename the file",
+    "profiles/p.yaml": "Rename the file",
 }
 TEXTS = {
     "models/docs.md": "{% docs orders %}\nAll orders.\n{% enddocs %}\n",
@@ -98,16 +98,18 @@ def test_files_that_do_not_land_are_reported_once(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return " ".join(done.output.split())
 
-    said = "data/orders holds what does not land: 1.json.gz, 2.csv, 3.JSON, deep/. A source's files are JSON lines"
+    said = (
+        "sqlrun can't land these files of data/orders: 1.json.gz, 2.csv, 3.JSON, deep/. A source's files are JSON lines"
+    )
     assert said in build()
     assert "does not land" not in build()
     (folder / "5.parquet").write_text("x")
-    assert "data/orders holds what does not land: 5.parquet." in build()
+    assert "sqlrun can't land these files of data/orders: 5.parquet." in build()
 
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [("unique_key", "grain"), ("pre-hook", "No statement"), ("alias", "rename the file"), ("enabled", "move it")],
+    [("unique_key", "grain"), ("pre-hook", "no statements"), ("alias", "Rename the file"), ("enabled", "move it out")],
 )
 def test_a_dbt_key_is_refused_with_its_replacement(tmp_path: Path, key: str, said: str) -> None:
     """In the contract, and in the SQL, which has no hyphens."""

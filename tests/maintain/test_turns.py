@@ -31,7 +31,7 @@ from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
-WHY = "hash() runs on Spark alone"
+WHY = "hash() runs on Spark only"
 
 
 class Stand(DuckDBEngine):
@@ -111,7 +111,7 @@ def test_a_spark_only_model_runs_on_spark_with_a_reason(site: Site) -> None:
 
     assert result.published and differences(site, START) == {}
     assert {name.partition("__")[0] for name in by(result, "spark")} == {"fct_slots"}
-    assert stages(result)["fct_slots"].note == f"fct_slots is maintained by Spark: {WHY}"
+    assert stages(result)["fct_slots"].note == f"Spark maintains fct_slots: {WHY}"
     assert {"stg_lines", "stg_sales", "mart_best"} <= by(result, "duckdb")
     assert not any(stage.note for name, stage in stages(result).items() if not name.startswith("fct_slots"))
 
@@ -135,7 +135,7 @@ def test_a_change_that_exceeds_the_memory_runs_on_spark(site: Site) -> None:
     assert result.published and differences(site, START) == {}
     assert {"stg_sales", "fct_slots", "mart_best"} <= by(result, "spark")
     assert stages(result)["stg_sales"].note == (
-        "stg_sales is maintained by Spark in this tick: about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+        "Spark maintains stg_sales in this tick: it needs about 0.0 GiB, but DuckDB may use 0.0 GiB"
     )
 
 
@@ -204,7 +204,7 @@ def test_spark_repeats_what_runs_out_of_memory(site: Site) -> None:
     assert result.published and differences(site, START) == {}
     assert by(result, "spark") == {"stg_sales"}
     assert stages(result)["stg_sales"].note == (
-        "stg_sales is maintained by Spark in this tick: OutOfMemoryException: Out of Memory Error: failed to allocate"
+        "Spark maintains stg_sales in this tick: OutOfMemoryException: Out of Memory Error: failed to allocate"
     )
 
 
@@ -249,7 +249,7 @@ def test_a_table_with_spark_only_features_runs_on_spark(site: Site) -> None:
     assert result.published and differences(site, START + FIVE) == {}
     assert by(result, "spark") == {"stg_sales"}
     assert stages(result)["stg_sales"].note == (
-        "stg_sales is maintained by Spark in this tick: stg_sales uses clustering of Delta, which delta-rs can't write"
+        "Spark maintains stg_sales in this tick: stg_sales uses features of Delta that delta-rs can't write: clustering"
     )
 
 

@@ -80,7 +80,7 @@ def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
     site.ledger.pin(4, START + 3 * FIVE, {}, NOW, "somebody")
 
     assert "not published" in rollback.list_ticks(site.ledger, 1)[2]
-    with pytest.raises(UsageError, match="tick 4 was never published; the newest is 3"):
+    with pytest.raises(UsageError, match=r"tick 4 was never published\. The newest tick is 3"):
         tick_of(site.ledger, 4)
 
 

@@ -133,7 +133,7 @@ def test_a_contract_is_enforced_in_four_ways(file: str, text: str, line: int, tm
     (problem,) = caught.value.problems
 
     assert str(problem).startswith(f"SR311 models/marts/sums.yml:{line}:9  column `price` is `decimal(10,2)` in the")
-    assert "gives `decimal(12,2)`" in problem.message
+    assert "but `decimal(12,2)`" in problem.message
     assert "Write cast(numbers.price * 2 as decimal(10,2)) as price at models/marts/sums.sql:1:" in problem.hint
 
 

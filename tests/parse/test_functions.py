@@ -147,7 +147,7 @@ def test_a_refusal_points_at_the_call() -> None:
 
     assert str(problem.place) == "example.sql:1:25"
     assert problem.code == "SR310"
-    assert problem.message == "hash() runs on Spark alone; DuckDB: its hash() is another function"
+    assert problem.message == "hash() runs on Spark only. DuckDB: its hash() is another function"
     assert problem.hint == "sha2(x, 256) is the same on both. Use the Spark engine."
 
 
@@ -155,7 +155,7 @@ def test_single_forms_of_a_call_can_be_refused() -> None:
     """The same function agrees in its other forms."""
     assert not found("date_format(date '2026-01-02', 'yyyy')")
     assert [problem.message for problem in found("date_format(date '2026-01-02', 'G')")] == [
-        "date_format() runs on Spark alone here; DuckDB: it has no pattern letters `G`"
+        "date_format() runs on Spark only in this form. DuckDB: it has no pattern letters `G`"
     ]
 
 
@@ -187,14 +187,14 @@ def test_settings_admit_functions_to_spark_alone() -> None:
     assert functions.refusal(call) is not None
     assert functions.refusal(call, ("my_udf",)) is None
     assert [why for _, why, _ in functions.unlike(tree, ("my_udf",))] == [
-        "my_udf() runs on Spark alone; the project's settings admit it"
+        "my_udf() runs on Spark only: pyproject.toml lists it under `functions`"
     ]
 
 
 @pytest.mark.parametrize("name", ["java_method", "REFLECT", "read_files", "rand", "utc_timestamp"])
 def test_settings_admit_nothing_dangerous(name: str) -> None:
     """Regardless of what else is in the list."""
-    with pytest.raises(ProjectError, match=rf"SR110 .*can't admit `{name}`"):
+    with pytest.raises(ProjectError, match=rf"SR110 .*can't allow `{name}`"):
         project(f'functions = ["fine", "{name}"]')
 
 
@@ -225,7 +225,7 @@ def test_functions_of_other_dialects_are_unknown(sql: str) -> None:
 
 def test_conditions_and_checks_refuse_spark_only_functions() -> None:
     """They run on DuckDB with any engine."""
-    with pytest.raises(UsageError, match=r"--where: hash\(\) runs on Spark alone"):
+    with pytest.raises(UsageError, match=r"--where: hash\(\) runs on Spark only"):
         condition("hash(a) = 1", ["a"])
 
 

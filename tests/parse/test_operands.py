@@ -46,10 +46,13 @@ def test_the_file_has_every_pair() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("case when k + 1 then 1 end", "`t.k + 1` is a condition, but `int`; Spark takes booleans alone"),
-        ("k = o", "`int` and `boolean` in `t.k = t.o`: Spark takes no values of these types together"),
-        ("d * 2", "`date` and `int` in `t.d * 2`: Spark doesn't compute with them so"),
-        ("coalesce(st, named_struct('z', 1, 'q', 'x'))", "`struct<p:int,q:string>` and `struct<z:int,q:string>` in"),
+        ("case when k + 1 then 1 end", "the condition `t.k + 1` is of type `int`, not boolean"),
+        ("k = o", "Spark can't combine `int` and `boolean` in `t.k = t.o`"),
+        ("d * 2", "Spark can't compute with `date` and `int` in `t.d * 2`"),
+        (
+            "coalesce(st, named_struct('z', 1, 'q', 'x'))",
+            "Spark can't combine `struct<p:int,q:string>` and `struct<z:int,q:string>` in",
+        ),
     ],
 )
 def test_the_message_has_types_and_sql(text: str, why: str) -> None:

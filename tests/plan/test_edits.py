@@ -242,5 +242,5 @@ def test_a_reader_of_an_edited_model_is_not_edited_itself(site: Site) -> None:
     name = SLOTS.rpartition("/")[2]
     with pytest.raises(UsageError, match=f"{name} was edited since tick 1"):
         verified(site, name)
-    with pytest.raises(UsageError, match=f"restaurant_windows reads {name}, which was edited since"):
+    with pytest.raises(UsageError, match=f"restaurant_windows reads {name}, which was edited after"):
         verified(site, "restaurant_windows")

@@ -20,7 +20,7 @@ def test_duckdb_may_spill_to_disk() -> None:
     most = int(GIB * MOST_SPILLED / UNPACKED)
 
     assert too_large(most, GIB) == ""
-    assert too_large(most + 1, GIB) == "about 4.0 GiB to work on, DuckDB may use 1.0 GiB"
+    assert too_large(most + 1, GIB) == "it needs about 4.0 GiB, but DuckDB may use 1.0 GiB"
 
 
 @given(st.integers(0, 1 << 62), st.integers(1, 1 << 50), st.integers(0, 1 << 50))

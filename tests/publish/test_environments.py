@@ -440,7 +440,7 @@ def test_an_environment_keeps_a_definition_that_production_drops(prod: Site) -> 
     prod.prepared = prepared(prod.root)
     prod.tick(START)
 
-    assert planned(dev)["mart_best"].why == "production no longer keeps it so"
+    assert planned(dev)["mart_best"].why == "production no longer maintains it this way"
     dev.tick(START)
     assert environment_paths.owner(paths(dev)["mart_best"]) == "dev"
     assert true(dev)

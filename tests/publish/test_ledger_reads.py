@@ -110,7 +110,7 @@ def test_an_edit_is_noticed_after_it_was_read(ledger: Ledger) -> None:
     ledger.require_chain(NEWEST)
     delta_table.update_rows(ledger.path, "kind = 'published'", {"tables": "'{}'"})
     for look in (lambda: ledger.require_chain(NEWEST), ledger.read):
-        with pytest.raises(UsageError, match="does not fit its seal"):
+        with pytest.raises(UsageError, match="doesn't match its hash"):
             look()
 
 

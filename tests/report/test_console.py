@@ -236,12 +236,11 @@ SR301 models/a.sql:2:4  unknown column `amout`
   2 |     x amout
     |       ^^^^^
   Did you mean `amount`?
-  more: sqlrun error SR301
 
 SR101 models/b.sql:1:1  no contract
-  more: sqlrun error SR101
 
-Found 2 problems
+Found 2 problems.
+more: sqlrun error SR101 SR301
 """
     )
 

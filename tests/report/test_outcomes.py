@@ -252,6 +252,6 @@ def test_each_style_sheet_knows_the_classes() -> None:
 def test_only_a_table_that_begins_has_lines_of_any_time() -> None:
     """Two ticks of one time are no first tick."""
     at = datetime(2026, 3, 15, 11, 30, tzinfo=timezone.utc)
-    assert "begins with this tick" in str(usual([], at, None))
-    assert usual([], at, 0.0) == "no time has passed since the tick before"
-    assert "no past yet" in str(usual([], at, timedelta(minutes=5).total_seconds()))
+    assert "first tick of the table" in str(usual([], at, None))
+    assert usual([], at, 0.0) == "no time has passed since the previous tick"
+    assert "no history yet" in str(usual([], at, timedelta(minutes=5).total_seconds()))

@@ -163,14 +163,14 @@ def test_a_failing_server_is_tried_again(tmp_path):
     [
         ((500,), "it answered 500 (try 3 of 3)", 3),
         ((404,), "it answered 404", 1),
-        (("/elsewhere",), "it answered 301, a redirect, which is not followed", 1),
+        (("/elsewhere",), "it answered 301, a redirect, which sqlrun doesn't follow", 1),
     ],
 )
 def test_an_undelivered_alert_is_reported_and_sent_after_the_next_tick(tmp_path, answers, why, tries):
     with receiver(*answers) as (address, got):
         (line,) = send(tmp_path, Alerts(address), BAD)
         assert len(got) == tries
-    assert line.startswith("The alert to the webhook at http://127.0.0.1/… was not delivered") and line.endswith(why)
+    assert line.startswith("The alert to the webhook at http://127.0.0.1/… wasn't delivered") and line.endswith(why)
     assert SECRET not in line and "\n" not in line
 
     with receiver(200) as (address, got):
@@ -229,7 +229,10 @@ def test_a_command_gets_the_alert_as_input(tmp_path):
     [
         ((sys.executable, "-c", f"import sys; sys.exit('{SECRET}')"), "it ended with 1 (try 3 of 3)"),
         (("no-such-program", SECRET), "it can't be started: No such file or directory (try 3 of 3)"),
-        ((sys.executable, "-c", "import time; time.sleep(60)", SECRET), "it did not end within 1 s and was killed"),
+        (
+            (sys.executable, "-c", "import time; time.sleep(60)", SECRET),
+            "it didn't end within 1 s, and sqlrun killed it",
+        ),
     ],
     ids=["fails", "missing", "hangs"],
 )
@@ -264,7 +267,7 @@ def test_an_unwritable_record_is_reported(tmp_path):
     (tmp_path / "_sqlrun").write_text("in the way")
     with receiver(200) as (address, _):
         (line,) = send(tmp_path, Alerts(address), BAD)
-    assert line.startswith("Who was told of this tick can't be kept")
+    assert line.startswith("sqlrun can't store that it sent this alert")
 
 
 def test_many_findings_are_truncated_and_counted(tmp_path):
@@ -339,7 +342,7 @@ def test_builds_send_each_alert_once(tmp_path):
         root = shops(tmp_path, address)
         (root / "data/orders/1.jsonl").write_text(sale("a", 1, -3) + "\n")
         code, said = build(root)
-        assert code == 1 and "was not delivered" in said and SECRET not in said
+        assert code == 1 and "wasn't delivered" in said and SECRET not in said
         assert build(root)[0] == 1
         assert build(root)[0] == 1  # stays broken
         (root / "data/orders/2.jsonl").write_text(sale("a", 2, 3) + "\n")

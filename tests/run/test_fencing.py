@@ -87,7 +87,7 @@ def test_a_build_that_wakes_up_too_late_writes_nothing(lives: Lives, built: Worl
 
     assert woken.code in (1, 2, LOCKED), woken.said
     assert "Traceback" not in woken.said
-    why = ("another build", "another writer", "has stopped without publishing", "time only goes forward")
+    why = ("another build", "another writer", "stopped without publishing", "ticks only go forward")
     assert any(words in woken.said for words in why), woken.said
     # The next of these tests starts with a build on this state.
     assert committed(world) == there

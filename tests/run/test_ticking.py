@@ -16,15 +16,15 @@ NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"as_of": "yesterday"}, "`yesterday` is not a time"),
-        ({"as_of": "2026-02-30T00:00"}, "is not a time"),
-        ({"every": "0m"}, "`0m` is not a step"),
-        ({"every": "five minutes"}, "is not a step"),
-        ({"step": "-5m"}, "is not a step"),
-        ({"replay": ("2026-01-02", "2026-01-01")}, "goes forward"),
-        ({"replay": ("2026-01-02", "soon")}, "`soon` is not a time"),
-        ({"every": "5m", "as_of": "2026-01-01"}, "exclude each other"),
-        ({"replay": ("2026-01-01", "2026-01-02"), "as_of": "2026-01-01"}, "exclude each other"),
+        ({"as_of": "yesterday"}, "`yesterday` isn't a valid time"),
+        ({"as_of": "2026-02-30T00:00"}, "isn't a valid time"),
+        ({"every": "0m"}, "`0m` isn't a valid step"),
+        ({"every": "five minutes"}, "isn't a valid step"),
+        ({"step": "-5m"}, "isn't a valid step"),
+        ({"replay": ("2026-01-02", "2026-01-01")}, "earlier than TO"),
+        ({"replay": ("2026-01-02", "soon")}, "`soon` isn't a valid time"),
+        ({"every": "5m", "as_of": "2026-01-01"}, "can't be combined"),
+        ({"replay": ("2026-01-01", "2026-01-02"), "as_of": "2026-01-01"}, "can't be combined"),
     ],
 )
 def test_invalid_times_are_rejected(options: dict[str, Any], why: str) -> None:

@@ -94,7 +94,7 @@ def test_time_moves_only_forward(site: Site) -> None:
     """An as_of before the published one is rejected."""
     site.tick(START)
 
-    with pytest.raises(UsageError, match="time only goes forward"):
+    with pytest.raises(UsageError, match="ticks only go forward"):
         site.tick(START - FIVE)
 
 
@@ -267,7 +267,7 @@ def test_a_lost_checkpoint_is_rejected(site: Site) -> None:
     result = site.tick(START + FIVE)
 
     assert not result.published
-    assert "checkpoint is gone" in next(n.message for n in result.nodes if n.status == "error")
+    assert "checkpoint is missing" in next(n.message for n in result.nodes if n.status == "error")
 
 
 def test_full_refresh_builds_a_new_path_and_switches(site: Site) -> None:
@@ -297,7 +297,7 @@ def test_an_unselected_model_catches_up(site: Site) -> None:
 
 def test_a_model_without_its_inputs_is_rejected(site: Site) -> None:
     """The error for a selection whose inputs were never built names what to build."""
-    with pytest.raises(UsageError, match="never been built"):
+    with pytest.raises(UsageError, match="never built"):
         site.tick(START, select=("fct_restaurant_slots",))
 
 

@@ -127,7 +127,7 @@ def test_an_impossible_partition_day_is_rejected_before_any_write(tmp_path: Path
     items = (("k", "s.k"), ("day", "s.day"))
     statement = Append(sql) if way == "append" else Merge(sql, ("k",), (), items, items)
 
-    with pytest.raises(EngineError, match=r"SR736 by_day is partitioned by `day`") as caught:
+    with pytest.raises(EngineError, match=r"SR736 the partition column `day` of by_day") as caught:
         engine.write(Write(spec, 0, 1, "app", (), statement))
 
     assert day in str(caught.value)

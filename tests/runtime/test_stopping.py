@@ -88,7 +88,7 @@ def test_an_endless_statement_does_not_delay_the_end(tmp_path: Path, signals: tu
 
     out = ended(process, *signals)
 
-    assert "Stopped. Nothing of this tick is published" in out
+    assert "Stopped. This tick isn't published" in out
     assert Ledger(str(root / "warehouse"), "small").read().published is None
 
 
@@ -224,7 +224,7 @@ def test_a_signal_before_or_after_a_command_prints_one_line(where: str, sent: si
         process.send_signal(sent)
 
         assert process.wait(10) == 130
-        assert process.stderr.read().strip() == "sqlrun: stopped before the end"
+        assert process.stderr.read().strip() == "sqlrun: stopped before it finished"
 
 
 SWALLOWED = """\
@@ -256,7 +256,7 @@ def test_a_librarys_error_for_a_signal_is_no_error(raised: str) -> None:
     )
 
     assert found.returncode == 130, found.stderr
-    assert "stopped before the end" in found.stderr + found.stdout and "Traceback" not in found.stderr
+    assert "stopped before it finished" in found.stderr + found.stdout and "Traceback" not in found.stderr
 
 
 DEAD = """\

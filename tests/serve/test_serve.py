@@ -372,7 +372,7 @@ def test_a_mart_without_a_column_is_refused_by_its_name(
     warehouse.publish()
     _, watcher = served.site(warehouse)
 
-    with pytest.raises(UsageError, match=f"{table} has no column `{column}` at tick 1"):
+    with pytest.raises(UsageError, match=f"unknown column `{column}` of `{table}` at tick 1"):
         watcher.look()
 
 
@@ -420,10 +420,10 @@ def test_others_are_not_served_without_a_key() -> None:
 @pytest.mark.parametrize(
     ("arguments", "env", "told"),
     [
-        (["--profile", "nope"], {}, "there is no profile `nope`"),
+        (["--profile", "nope"], {}, "unknown profile `nope`"),
         ([], {"SQLRUN_SERVE_KEY": "short"}, "fewer than 32 bytes"),
         (["--keys", "/nowhere.json"], {}, "the keys /nowhere.json can't be read"),
-        (["--stale-after", "soon"], {}, "`soon` is no step"),
+        (["--stale-after", "soon"], {}, "`soon` isn't a valid step"),
         (["--profile", "duckdb", "--env", "nope"], {}, "nope"),
         (["token"], {}, "for whom?"),
         (["token", "--operator"], {}, "there is no key to sign with"),

@@ -508,11 +508,11 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["--hours", "1", "--orders", "5"], "give one of them"),
+            (["--hours", "1", "--orders", "5"], "can't be combined"),
             (["--live", "--to", "2026-11-21"], "leave out --to"),
-            (["--step", "7m"], "is no step"),
+            (["--step", "7m"], "isn't a valid step"),
             (["--step", "10m", "--history-step", "15m"], "multiple of --step"),
-            (["--from", "yesterday"], "is no time"),
+            (["--from", "yesterday"], "isn't a valid time"),
             (["--from", "2026-11-21", "--to", "2026-11-20"], "nothing lies between"),
             (["--from", "1999-01-01", "--to", "1999-01-02"], "out of range"),
             (["--late-rate", "2"], "0<=x<=1"),

@@ -61,7 +61,7 @@ def test_a_correct_log_is_not_written(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_relocation_is_completed(tmp_path: Path) -> None:
-    """One file is updated, another has lost its checksum and isn't written yet."""
+    """One file is updated, another lacks its checksum and isn't written yet."""
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)
     kept = right.stat().st_ino

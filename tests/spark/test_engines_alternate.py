@@ -51,4 +51,4 @@ def test_engines_take_turns(engine: SparkEngine, tmp_path: Path) -> None:
     refused = duckdb.tick(START + 9 * FIVE)
 
     assert not refused.published
-    assert "was landed by the engine spark" in next(node.message for node in refused.nodes if node.message)
+    assert "the engine spark landed" in next(node.message for node in refused.nodes if node.message)

@@ -22,7 +22,7 @@ from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
-ALONE = {"by_shop": "hash() runs on Spark alone"}
+ALONE = {"by_shop": "hash() runs on Spark only"}
 
 
 def send(site: Site, name: str, *ids: str, shop: str = "ada") -> None:

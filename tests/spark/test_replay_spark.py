@@ -52,7 +52,7 @@ def test_a_replay_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pyt
 
     assert result.published, [node.message for node in result.nodes]
     assert note(result) == (
-        f"stg_sales: replayed 6 lines of the quarantine: 4 came in, 2 set aside still: {NEGATIVE} (1); "
+        f"stg_sales: replayed 6 lines of the quarantine: 4 came in, 2 still quarantined: {NEGATIVE} (1); "
         "not a JSON object (1)"
     )
     everything = (sale("1"), sale("2", "bob"), WIDE, *EVES, sale("8"))

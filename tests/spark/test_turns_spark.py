@@ -64,9 +64,7 @@ def crash(site: Site, step: int) -> None:
 def test_a_model_for_spark_alone_among_others(engine: SparkEngine, tmp_path: Path) -> None:
     """Its tables are Spark's in every tick; those above and below are DuckDB's, and all are true."""
     some = random.Random(88)
-    site = Site(
-        project(tmp_path / "shops"), auto(engine, spark_only_models={"fct_slots": "hash() runs on Spark alone"})
-    )
+    site = Site(project(tmp_path / "shops"), auto(engine, spark_only_models={"fct_slots": "hash() runs on Spark only"}))
     for step in range(3):
         site.write(f"{step}.jsonl", lines(step, some))
         result = site.tick(START + step * FIVE)

@@ -263,7 +263,7 @@ def test_a_lock_whose_file_was_deleted_is_no_longer_held(place: Place) -> None:
     with lock.hold(place.root, START) as me:
         lock.require(place.root, me)
         place.storage.delete(place.path("_sqlrun/lock"))
-        with pytest.raises(LockedError, match="its lock file is gone"):
+        with pytest.raises(LockedError, match="its lock file is missing"):
             lock.require(place.root, me)
         with lock.hold(place.root, START + FIVE), pytest.raises(LockedError, match="taken over by another build: pid"):
             lock.require(place.root, me)
@@ -332,7 +332,7 @@ def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["s3://bucket/warehouse", "file:///tmp/warehouse", "gs://a", "S3a://a"])
 def test_an_address_is_no_folder(path: str) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="isn't a folder"):
         storage_of(path)
 
 

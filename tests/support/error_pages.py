@@ -40,14 +40,15 @@ def pages() -> dict[str, str]:
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if cells and code_of(cells[0]):
             code = code_of(cells[0])
-            written[code] = _page(code, title, cells[1], cells[2])
+            written[code] = _page(code, title, cells[1:])
     return written
 
 
-def _page(code: str, title: str, says: str, advice: str) -> str:
-    example = _project(code) or _queries(code)
-    parts = [f"# {code}: {title}", f"**It says:** {_unlinked(says)}.", f"**What to do:** {_unlinked(advice)}."]
-    parts += example
+def _page(code: str, title: str, cells: list[str]) -> str:
+    parts = [f"# {code}: {title}"]
+    for heading, text in zip(("What happened", "Why", "How to fix"), cells, strict=True):
+        parts += [f"## {heading}", _unlinked(text)]
+    parts += _project(code) or _queries(code)
     parts.append("All codes: [errors](../errors.md).")
     return "\n\n".join(parts) + "\n"
 
@@ -73,7 +74,7 @@ def _project(code: str) -> list[str]:
     _, said, name, text = min(found)
     language = f"{LANGUAGES.get(Path(name).suffix, 'text')} file={name}"
     shown = [f"`{name}`:", _block(text, language)] if text.strip() else []
-    return ["## For example", *shown, "sqlrun prints:", _block(said, "text")]
+    return ["## Example", *shown, "sqlrun prints:", _block(said, "text")]
 
 
 def _block(text: str, language: str) -> str:
@@ -87,5 +88,5 @@ def _queries(code: str) -> list[str]:
     if not found:
         return []
     listed = "\n".join(f"- {query.replace(chr(92) + '|', '|')}" for query in found[:5])
-    tables = "`t` has the key `k`, `log` only grows ([the SQL reference](../reference/sql.md)):"
-    return ["## For example", tables, listed]
+    tables = "`t` has the key `k`, `log` is append-only ([the SQL reference](../reference/sql.md)):"
+    return ["## Example", tables, listed]

@@ -114,7 +114,7 @@ def true(site: Site, number: int, lines: int) -> None:
     assert len(site.rows("stg_lines")) == lines
     command(site, "verify")
     command(site, "verify", "--checksums")
-    assert "All is whole" in command(site, "doctor")
+    assert "All are intact" in command(site, "doctor")
 
 
 def _some(table: DeltaTable, rows: int) -> pa.Table:

@@ -239,7 +239,7 @@ def test_builds_store_results_of_checks_published_or_not(shops: Shops) -> None:
 
     shops.run("maintain", "--keep-ticks", "1")
     assert {row["tick"] for row in rows(shops.warehouse)} == {3}
-    assert "All is whole." in shops.run("doctor")
+    assert "All are intact." in shops.run("doctor")
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_a_cte_is_tested_alone(tmp_path: Path) -> None:
 def test_an_unknown_cte_is_reported_with_known_ones(tmp_path: Path) -> None:
     told = refusal(tmp_path, "  - {name: a, model: sums, cte: tagget, expect: {rows: []}}\n")
 
-    assert "sums has no CTE `tagget`" in told
+    assert "unknown CTE `tagget` of sums" in told
     assert "CTEs: large, tagged. Did you mean `tagged`?" in told
 
 
@@ -172,7 +172,7 @@ def test_expected_rows_of_a_cte_have_its_columns(tmp_path: Path) -> None:
     unknown = test.replace("n_tags: many", "n_tag: 1")
 
     assert "`many` is not an int (column `n_tags`)" in refusal(tmp_path / "a", test)
-    assert "tagged` has no column `n_tag`" in refusal(tmp_path / "b", unknown)
+    assert "unknown column `n_tag` of the CTE `tagged`" in refusal(tmp_path / "b", unknown)
 
 
 MACRO = """  - name: a
@@ -223,14 +223,14 @@ def test_a_failed_macro_test_is_reported_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("macro: twice", "macro: twise", "there is no macro `twise` to test"),
+        ("macro: twice", "macro: twise", "unknown macro `twise`"),
         ("{{ twice('x') }}", "2 * x", "the query never calls twice()"),
-        ("from given", "from {{ ref('orders') }}", "the test of twice reads orders, which is not given"),
-        ("from given", "from elsewhere", "`elsewhere` is neither a CTE nor declared"),
+        ("from given", "from {{ ref('orders') }}", "the test of twice reads `orders`, which is not an input"),
+        ("from given", "from elsewhere", "unknown table `elsewhere`"),
         ("x: int,", "x: integger,", "unknown type `integger` of column `x`"),
         ("{x: 2}", "{x: two}", "`two` is not an int"),
-        ("{x: 2}", "{y: 2}", "the input given has no column `y`"),
-        ("input: given", "input: ref('orders')", "can't be called ref('orders')"),
+        ("{x: 2}", "{y: 2}", "unknown column `y` of the input given"),
+        ("input: given", "input: ref('orders')", "invalid name ref('orders')"),
         ("macro: twice", "model: sums\n    macro: twice", "unknown key `model`"),
     ],
 )
@@ -242,13 +242,13 @@ def test_a_macros_test_is_validated(tmp_path: Path, old: str, new: str, told: st
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("select 1 as id from orders", "SR303 models/sums.yml:11:76  `orders` is neither a CTE nor declared"),
+        ("select 1 as id from orders", "SR303 models/sums.yml:11:76  unknown table `orders`"),
         ("select rnd() as id", "unknown function rnd()"),
         ("select rand() as id", "SR501"),
-        ("select current_timestamp() as id", "no tick's time"),
+        ("select current_timestamp() as id", "can't use the time of the tick"),
         ("select 12.5 as id", "`12.5` is not an int (column `id`)"),
         ("select cast('x' as int) as id", "`x` is not an int (column `id`)"),
-        ("select 1 as idd", "ref('orders') has no column `idd`"),
+        ("select 1 as idd", "unknown column `idd` of ref('orders')"),
         ("select 1", "a column of these rows has no name"),
         ("select 1 as id union all select 2, 3", "the branches of UNION have different numbers of columns: 1 and 2"),
         ("select 1 as id, 2 as id", "duplicate column `id`"),
@@ -282,7 +282,7 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
     [
         (
             "{name: a, model: orders, given: [{input: ref('sums'), rows: []}], expect: {rows: []}}",
-            "orders doesn't read ref('sums'), not even through other models\n"
+            "orders doesn't read ref('sums'), neither directly nor through other models\n"
             "  A test of it can give: source('shop', 'orders').",
         ),
         (
@@ -291,13 +291,13 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
         ),
         (
             "{name: a, model: sums, then: [{changes: [{input: ref('sums'), came: [{id: 1}]}]}]}",
-            "sums doesn't read ref('sums'), not even through other models\n"
+            "sums doesn't read ref('sums'), neither directly nor through other models\n"
             "  A test of it can give: ref('orders'), source('shop', 'orders').",
         ),
         ("{name: a, model: sums, overrides: {vars: {moost: 1}}, expect: {rows: []}}", "Did you mean `most`?"),
         ("{name: a, model: sums, overrides: {macros: {rat: 1}}, expect: {rows: []}}", "Did you mean `rate`?"),
         ("{name: a, model: sums, overrides: {macros: {is_incremental: true}}, expect: {rows: []}}", "`then:`"),
-        ("{name: a, model: sums, overrides: {macros: {rate: [1]}}, expect: {rows: []}}", "a text or a number"),
+        ("{name: a, model: sums, overrides: {macros: {rate: [1]}}, expect: {rows: []}}", "a string or a number"),
         ("{name: a, model: sums, overrides: {env_vars: {A: b}}, expect: {rows: []}}", "SR121"),
         ("{name: a, model: sums, versions: {include: [1]}, expect: {rows: []}}", "SR121"),
         ("{name: a, model: sums}", "a unit test lacks `expect`"),
@@ -306,13 +306,16 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
         ("{name: a, model: sums, given: [{input: ref('orders')}], expect: {rows: []}}", "lacks `rows`"),
         (
             "{name: a, model: sums, given: [{input: ref('orders'), format: csv, fixture: ther}], expect: {rows: []}}",
-            "there is no fixture ther.csv\n",
+            "unknown fixture `ther.csv`\n",
         ),
         (
             "{name: a, model: sums, given: [{input: ref('orders'), fixture: x}], expect: {rows: []}}",
-            "a fixture of the format dict",
+            "fixtures don't support the format `dict`",
         ),
-        ("{name: a, model: sums, expect: {format: csv, rows: [{id: 1}]}}", "`rows` of the format csv must be a text"),
+        (
+            "{name: a, model: sums, expect: {format: csv, rows: [{id: 1}]}}",
+            "`rows` must be a string with `format: csv`",
+        ),
         ("{name: a, model: sums, expect: {rows: id}}", "`rows` must be a list"),
         (
             "{name: a, model: sums, expect: {columns: {id: int}, rows: []}}",

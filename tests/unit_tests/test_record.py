@@ -178,8 +178,8 @@ REFUSED = {
     ("day", "--where", "shop = 'z'"): "day has no row where shop = 'z' at tick 1",
     ("day", "--where", "prize > 1"): "unknown column `prize`",
     ("day", "--where", "1 = 1; drop table day"): "--where",
-    ("day", "--where", "shop in (select 'a')"): "not a subquery",
-    ("day", "--name", "a b"): "`a b` can't name a unit test",
+    ("day", "--where", "shop in (select 'a')"): "a subquery",
+    ("day", "--name", "a b"): "invalid name `a b` for a unit test",
     ("dya",): "matches nothing",
     ("day", "--profile", "nope"): "nope",
 }

@@ -96,17 +96,17 @@ def test_a_new_model_reads_any_number_of_inputs(root: Path) -> None:
 
 
 BAD = {
-    "../outside": "names no folder under models/",
-    "/etc/outside": "names no folder under models/",
-    "marts/../../outside": "names no folder under models/",
-    "marts//x": "names no folder under models/",
-    ".hidden/x": "names no folder under models/",
-    "marts/a-b": "can't name a model",
-    "marts/": "can't name a model",
-    "marts/x__new": "sqlrun's own",
+    "../outside": "lacks a folder of models/",
+    "/etc/outside": "lacks a folder of models/",
+    "marts/../../outside": "lacks a folder of models/",
+    "marts//x": "lacks a folder of models/",
+    ".hidden/x": "lacks a folder of models/",
+    "marts/a-b": "invalid name",
+    "marts/": "invalid name",
+    "marts/x__new": "reserved for sqlrun",
     "marts/recent": "models/marts/recent.sql already exists",
-    "other/Recent": "is also the name of models/marts/recent.sql",
-    "marts/shop__orders": "is also the name of models/staging/_sources.yml",
+    "other/Recent": "also in models/marts/recent.sql",
+    "marts/shop__orders": "also in models/staging/_sources.yml",
     "linked/x": "real folders",
     "marts/half": "already exists",
 }
@@ -176,7 +176,7 @@ def test_a_new_test_gets_a_free_name_and_rejects_one_in_use(root: Path) -> None:
     assert statuses(root) == {"recent_example": "pass", "recent_example_2": "pass"}
     with pytest.raises(UsageError, match=r"recent\.yml has a unit test `recent_example` already"):
         new_test(root, "orders_2", "recent_example")
-    with pytest.raises(UsageError, match="can't name a unit test"):
+    with pytest.raises(UsageError, match="invalid name"):
         new_test(root, "orders_2", "a: b")
     with pytest.raises(UsageError, match="matches nothing"):
         new_test(root, "order", None)

@@ -102,10 +102,10 @@ def test_a_text_of_lines_is_split_like_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a text"),
-        ("input: source('shop', 'orders')", "input: ref('sums')", "raw lines of ref('sums'), which is no source"),
-        ("format: lines", "format: line", "`format` can't be `line`"),
-        ("expect: {", "expect: {quarantined: [{reason: x}], ", "orders__quarantine has no column `reason`"),
+        ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a string"),
+        ("input: source('shop', 'orders')", "input: ref('sums')", "`lines` for ref('sums'), which is not a source"),
+        ("format: lines", "format: line", "invalid `format`: `line`"),
+        ("expect: {", "expect: {quarantined: [{reason: x}], ", "unknown column `reason` of orders__quarantine"),
     ],
 )  # fmt: skip
 def test_invalid_lines_are_reported_at_their_place(tmp_path: Path, old: str, new: str, told: str) -> None:

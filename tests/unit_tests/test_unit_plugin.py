@@ -102,7 +102,7 @@ def test_an_invalid_project_reports_its_problems(tmp_path: Path) -> None:
     result = ran(root, "--sqlrun")
 
     assert result.returncode == 2
-    assert "SR301 models/totals.sql:1:8  SQL syntax" in result.stdout
+    assert "SR301 models/totals.sql:1:8  syntax error" in result.stdout
     assert "Traceback" not in result.stdout
 
 

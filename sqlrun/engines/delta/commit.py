@@ -202,6 +202,6 @@ def _put(file: str, text: str, write: Write) -> None:
     """
     if not storage_of(file).put_if_absent(file, text.encode(), synced=False):
         raise EngineError(
-            f"{write.table.name} got version {write.base + 1} while this tick wrote it: another writer was here",
+            f"another writer wrote version {write.base + 1} of {write.table.name} during this tick",
             model=write.table.name,
         )

@@ -23,7 +23,7 @@ def create(table: TableSpec) -> None:
     if delta_table.head(table.path) is not None:
         return
     file = delta_table.entry_path(table.path, 0)
-    with delta_table.explained(f"{table.name} can't be made"):
+    with delta_table.explained(f"{table.name} can't be created"):
         storage_of(file).put_if_absent(file, _entry(table).encode(), synced=False)
 
 

@@ -145,7 +145,7 @@ def of(version: int, actions: Actions, whose: Whose) -> Foreign | None:
     info = info_of(actions)
     return Foreign(
         version,
-        str(info.get("operation") or "a write that does not say what it is"),
+        str(info.get("operation") or "an unknown operation"),
         str(info.get("engineInfo") or info.get("clientVersion") or "an unknown writer"),
         _time(info.get("timestamp")),
         _did(actions, info),
@@ -172,7 +172,7 @@ def _did(actions: Actions, info: Mapping[str, Any]) -> str:
         return "rows: " + ", ".join(parts)
     added, removed = (sum(kind in action for action in actions) for kind in ("add", "remove"))
     shape = ["its columns, properties or features changed"] if reshapes(actions) else []
-    return ", ".join([*([f"{added} files came, {removed} left"] if added or removed or not shape else []), *shape])
+    return ", ".join([*([f"{added} files added, {removed} removed"] if added or removed or not shape else []), *shape])
 
 
 def _count(value: Any) -> str:

@@ -36,18 +36,18 @@ def refusal(subject: Subject, found: list[Foreign]) -> str:
     """Return the message about another writer's changes to a table that a build rejects."""
     message = f"SR740 {_changed(subject, found)}"
     if not is_refused(subject):
-        return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, takes that back"
-    way = "`sqlrun doctor --repair` takes that back"
+        return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, rolls the change back"
+    way = "Run `sqlrun doctor --repair` to roll the change back"
     if not subject.path.startswith("_sqlrun/"):
         way += (
-            ". If it was meant, do it to the source's files, and land them again: "
+            ". If you want the change, make it in the source's files, and land them again: "
             f"`sqlrun build --full-refresh --select {subject.name}+`"
         )
     return f"{message}. Nothing was written. {way}"
 
 
 def _changed(subject: Subject, found: list[Foreign]) -> str:
-    return f"{subject.name}: {subject.path} was changed by another hand than sqlrun's: {foreign_commits.summary(found)}"
+    return f"another writer changed {subject.name} ({subject.path}): {foreign_commits.summary(found)}"
 
 
 def take_back(warehouse: str, found: Found) -> str:
@@ -63,11 +63,11 @@ def take_back(warehouse: str, found: Found) -> str:
     try:
         made = delta_undo.carry_out(path, delta_undo.planned(path, versions))
     except EngineError as error:
-        way = subject.advice.partition("backup, or ")[2] or "Put its folder back from a backup"
+        way = subject.advice.partition("backup, or ")[2] or "Restore its folder from a backup"
         raise EngineError(
-            f"SR742 {_changed(subject, found.foreign)}. It can't be taken back: {first_line(error)}. {_upper(way)}"
+            f"SR742 {_changed(subject, found.foreign)}. It can't be rolled back: {first_line(error)}. {_upper(way)}"
         ) from error
-    return f"SR741 {_changed(subject, found.foreign)}. That was taken back, by version {made}"
+    return f"SR741 {_changed(subject, found.foreign)}. sqlrun rolled the change back, by version {made}"
 
 
 def adopted(found: Found) -> str:
@@ -77,7 +77,7 @@ def adopted(found: Found) -> str:
         return ""
     owner = model_of(found.subject.name)
     return (
-        f"SR742 {_changed(found.subject, seen)}. A tick has taken that in. Make the table anew: "
+        f"SR742 {_changed(found.subject, seen)}. A tick has used the change. Rebuild the table: "
         f"`sqlrun build --full-refresh --select {owner}+`"
     )
 
@@ -89,8 +89,8 @@ def require_none(name: str, path: str, after: int, until: int, project: str) -> 
     """
     if found := between(path, after, until, project):
         raise EngineError(
-            f"SR740 {name}: another writer was here while this tick was at work: {foreign_commits.summary(found)}. "
-            "Nothing was published; `sqlrun doctor` tells what to do",
+            f"SR740 another writer changed {name} during this tick: {foreign_commits.summary(found)}. "
+            "Nothing was published. Run `sqlrun doctor`",
             model=name,
         )
 

@@ -125,23 +125,23 @@ def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], b
     `known` returns whether a commit is sqlrun's: another writer's commit isn't damaged because it looks different.
     """
     if not text.strip():
-        return "is of zero length"
+        return "is empty"
     try:
         actions = actions_of(text)
     except ValueError:
-        return "is cut off"
+        return "is truncated"
     if not all(isinstance(action, dict) for action in actions):
-        return "is no commit"
+        return "isn't a commit"
     info: Any = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
     if info is None:
-        return "is cut off: it does not say what it did"
+        return "is truncated: it lacks its operation"
     operation, metrics = info.get("operation"), info.get("operationMetrics") or {}
     if not known(actions):
         return ""
     if transaction and operation in WRITES and not any("txn" in action for action in actions):
-        return "is cut off: it has no transaction id"
+        return "is truncated: it lacks its transaction id"
     if operation == "CREATE TABLE" and not all(any(kind in a for a in actions) for kind in ("protocol", "metaData")):
-        return "is cut off: it makes a table without columns"
+        return "is truncated: it creates a table without columns"
     # Each engine counts overwritten, merged and deleted rows in its own way.
     mode = (info.get("operationParameters") or {}).get("mode")
     if operation in COUNTED or (operation == "WRITE" and mode == "Append"):
@@ -154,7 +154,7 @@ def _missing(actions: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -
     for kind, keys in (("add", ADDED), ("remove", REMOVED)):
         expected = next((int(metrics[key]) for key in keys if key in metrics), None)
         if expected is not None and expected != sum(kind in action for action in actions):
-            return f"is cut off: it tells of {expected} files to {kind} and names fewer"
+            return f"is truncated: it announces {expected} files to {kind} and lists fewer"
     if "numOutputRows" not in metrics:
         return ""
     # Spark's count of files includes empty ones, which its commit leaves out.
@@ -162,7 +162,7 @@ def _missing(actions: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -
     rows = [found.get("numRecords") for found in stats]
     expected = int(metrics["numOutputRows"])
     if None not in rows and sum(rows) != expected:
-        return f"is cut off: it tells of {expected} rows to add and names fewer"
+        return f"is truncated: it announces {expected} rows to add and lists fewer"
     return ""
 
 
@@ -188,7 +188,7 @@ def files_added(texts: Sequence[str]) -> dict[str, int]:
 def parquet_fault(size: int, expected: int | None, ends: tuple[bytes, bytes]) -> str:
     """Return the fault of a Parquet file, by its size, the size in the log, and its first and last bytes."""
     if size == 0:
-        return "is of zero length"
+        return "is empty"
     if expected is not None and size != expected:
-        return f"has {size:,} bytes, its log says {expected:,}"
-    return "" if ends == (MAGIC, MAGIC) else "is not whole: it does not begin and end as Parquet"
+        return f"has {size:,} bytes instead of {expected:,}"
+    return "" if ends == (MAGIC, MAGIC) else "is incomplete: it doesn't begin and end like a Parquet file"

@@ -125,7 +125,7 @@ def partition_text(value: Any) -> str | None:
         case str() if value:
             return value
         case _:
-            raise ValueError(f"no partition value: {value!r}")
+            raise ValueError(f"invalid partition value: {value!r}")
 
 
 def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -> None:
@@ -146,12 +146,12 @@ def told_of_day(table: str, column: str) -> str:
     """Return the text that explains which days a partition can have.
 
     >>> print(told_of_day("by_day", "day"))
-    by_day is partitioned by `day`, which has to lie in years 1 to 9999. Leave such rows out, or bound it by least() \
-and greatest(); nothing was written. There is
+    the partition column `day` of by_day must be in years 1 to 9999. Filter such rows, or limit the value by least() \
+and greatest(). Nothing was written. The value is
     """
     return (
-        f"{table} is partitioned by `{column}`, which has to lie in years 1 to 9999. Leave such rows out, or bound it "
-        "by least() and greatest(); nothing was written. There is"
+        f"the partition column `{column}` of {table} must be in years 1 to 9999. Filter such rows, or limit the value "
+        "by least() and greatest(). Nothing was written. The value is"
     )
 
 

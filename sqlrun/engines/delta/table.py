@@ -146,7 +146,7 @@ def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None
     if head(table.path) is not None:
         return
     schema = Schema.from_json(json.dumps(struct_of(table.columns)))
-    with explained(f"{table.name} can't be made"):
+    with explained(f"{table.name} can't be created"):
         DeltaTable.create(
             table.path,
             schema=schema,
@@ -246,7 +246,7 @@ def restore(path: str, version: int, head: int | None = None) -> None:
 def require_head(path: str, head: int | None, table: DeltaTable | None = None) -> None:
     """Check that a table is still at the version `head`, if one is given."""
     if head is not None and (found := (table or open_table(path)).version()) != head:
-        raise EngineError(f"{path} is at version {found}, this tick found it at {head}: another writer was here")
+        raise EngineError(f"another writer changed {path}: it is at version {found}, but this tick began at {head}")
 
 
 def actions(path: str, version: int) -> list[dict[str, Any]]:
@@ -261,12 +261,12 @@ def _actions(path: str, version: int) -> list[dict[str, Any]]:
     try:
         found = log_faults.actions_of(storage_of(path).text(entry_path(path, version)))
     except FileNotFoundError as error:
-        raise EngineError(f"commit {version} of {path} is gone from its log") from error
+        raise EngineError(f"commit {version} of {path} is missing in its log") from error
     except ValueError as error:
-        raise EngineError(f"commit {version} of {path} is cut off; `sqlrun doctor` tells what to do") from error
+        raise EngineError(f"commit {version} of {path} is truncated. Run `sqlrun doctor`") from error
     if not found:
         # Read as an empty commit, its rows would disappear silently.
-        raise EngineError(f"commit {version} of {path} is of zero length; `sqlrun doctor` tells what to do")
+        raise EngineError(f"commit {version} of {path} is empty. Run `sqlrun doctor`")
     return found
 
 
@@ -345,7 +345,7 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
             effective.append(version)
         version -= 1
     if early := [each for each in undone if each <= after]:
-        raise EngineError(f"{path}: version {min(early)}, which a tick has read, was taken back since")
+        raise EngineError(f"{path}: version {min(early)}, which a tick has read, was rolled back since then")
     if version < after:
         raise EngineError(f"{path} was restored to version {version}, before version {after} that a tick has read")
     return tuple(reversed(effective))

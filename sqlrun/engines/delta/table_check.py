@@ -105,7 +105,7 @@ class Table:
         loose += [name for name in log.names if self._bad_checksum(name)]
         loose += self._last_checkpoint(set(torn))
         for name in loose:
-            self._aside(name, "is left over, or not whole")
+            self._aside(name, "is a leftover, or incomplete")
         return found
 
     def _versions(self) -> list[int]:
@@ -121,7 +121,7 @@ class Table:
         text = data.decode("utf-8", "replace")
         fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._owners.wrote)
         if not fault and version > self.subject.kept and not self._matches_checksum(commit_name(version), data):
-            fault = "is not what its checksum says"
+            fault = "doesn't match its checksum"
         if fault:
             self._damaged(version, commit_name(version), fault)
         else:

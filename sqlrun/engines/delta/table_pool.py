@@ -134,7 +134,7 @@ def _catch_up(path: str, table: DeltaTable, version: int, facts: Future[_Facts])
     try:
         delta_table.follow(path, table)
         if table.version() != version:
-            raise EngineError(f"{path} is at version {table.version()}, not {version}: another writer was here")
+            raise EngineError(f"another writer changed {path}: it is at version {table.version()}, not {version}")
         facts.set_result(_read_facts(table))
     except BaseException as error:  # a panic of delta-rs, too: the next user opens the table again
         facts.set_exception(error)

@@ -44,12 +44,14 @@ def planned(path: str, versions: Collection[int]) -> Undo:
         actions = delta_table.actions(path, version)
         reshaped = reshaped or (version in versions and foreign_commits.reshapes(actions))
         if version not in versions and not then.follow(actions):
-            raise EngineError(f"version {version} builds on what they did")
+            raise EngineError(f"version {version} depends on the change")
     if not reshaped:
         then.metadata = then.protocol = None  # unchanged
     for entry in _unlike(then, now):
         if not storage_of(path).is_there(f"{path}/{unquote(entry['path'])}"):
-            raise EngineError(f"the file {entry['path']} that they took out is gone from the disk, as after a VACUUM")
+            raise EngineError(
+                f"the file {entry['path']}, which the other writer removed, is no longer on disk, as after a VACUUM"
+            )
     return Undo(head, tuple(sorted(versions)), now, then)
 
 
@@ -61,7 +63,7 @@ def carry_out(path: str, undo: Undo) -> int:
     text = "".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in _actions(undo))
     file = delta_table.entry_path(path, undo.head + 1)
     if not storage_of(path).put_if_absent(file, text.encode(), synced=True):
-        raise EngineError(f"{path} got version {undo.head + 1} meanwhile: another writer is at work")
+        raise EngineError(f"another writer wrote version {undo.head + 1} of {path} at the same time")
     return undo.head + 1
 
 

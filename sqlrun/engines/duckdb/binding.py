@@ -151,7 +151,7 @@ class _Bench:
             for text in _selects(made.statement) if made is not None else ():
                 found = self._refused(parameters.filled(text, moment.parameters, "duckdb"))
                 if found is not None:
-                    return _Failure(f"the statement that keeps it: {found[1][0]}")
+                    return _Failure(f"in the incremental statement: {found[1][0]}")
         return None
 
     def _hold(self, name: str, columns: Columns) -> None:
@@ -203,7 +203,7 @@ def _problem(query: Query, failure: _Failure, advice: str) -> Problem:
     place, excerpt = source_place(query.rendered, failure.line or 1, failure.column or 1)
     if not failure.line:
         place = replace(place, exact=False)
-    hint = "Cast what it is made of to the types that it takes."
+    hint = "Cast the arguments to the types that it accepts."
     return Problem("SR310", place, f"DuckDB can't run this query: {failure.why}", f"{hint} {advice}", excerpt)
 
 

@@ -94,7 +94,7 @@ class DuckDBEngine:
                 self._root = duckdb.connect(config={**CLOSED, **self._settings})
             except duckdb.Error as error:
                 names = ", ".join(sorted(self._settings))
-                message = f"DuckDB doesn't take the profile's settings ({names}): {first_line(error)}"
+                message = f"DuckDB rejects the profile's settings ({names}): {first_line(error)}"
                 raise EngineError(message) from error
             self._root.execute("set TimeZone = 'UTC'")
             self._root.execute("set preserve_insertion_order = false")
@@ -183,8 +183,8 @@ class DuckDBEngine:
         started = time.perf_counter()
         if table.version() != write.base:
             raise EngineError(
-                f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
-                "another writer was here",
+                f"{write.table.name} is at version {table.version()}, but this tick began at {write.base}: "
+                "another writer changed it",
                 model=write.table.name,
             )
         self._require_written(table, write.table.name)
@@ -194,7 +194,7 @@ class DuckDBEngine:
         version = delta_table.newest(write.table.path, table)
         if version != write.base + (1 if written else 0):
             raise EngineError(
-                f"{write.table.name} is at version {version} after the write, expected {write.base + 1}",
+                f"{write.table.name} is at version {version} after the write instead of {write.base + 1}",
                 model=write.table.name,
             )
         receipt = Receipt(
@@ -262,7 +262,9 @@ class DuckDBEngine:
         """Reject a table with features that delta-rs can't write, before anything is computed."""
         foreign = delta_features.foreign(table)
         if foreign:
-            raise UnsuitedError(f"{name} uses {', '.join(foreign)} of Delta, which delta-rs can't write", model=name)
+            raise UnsuitedError(
+                f"{name} uses features of Delta that delta-rs can't write: {', '.join(foreign)}", model=name
+            )
 
     def _errors(self) -> tuple[type[Exception], ...]:
         import duckdb
@@ -276,11 +278,7 @@ class DuckDBEngine:
         message = f"{type(error).__name__}: {first_line(error)}"
         if isinstance(error, duckdb.OutOfMemoryException) or "Resources exhausted" in str(error):
             # Only the settings cause this: by default DuckDB uses most of the available memory.
-            hint = (
-                "; `memory_limit` in the profile's settings leaves too little"
-                if "memory_limit" in self._settings
-                else ""
-            )
+            hint = ". Increase `memory_limit` in the profile's settings" if "memory_limit" in self._settings else ""
             return UnsuitedError(message + hint, model=model, statement=statement)
         return EngineError(message, model=model, statement=statement)
 

@@ -40,8 +40,8 @@ def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[i
     committed = table.transaction_version(app_id)
     if table.version() > 0 and (committed is None or committed > last):
         raise EngineError(
-            f"the checkpoint of {landing.table.name} belongs to another table, or its list of batches is gone: landing "
-            f"again would double rows. Put it back, or run `sqlrun build --full-refresh --select "
+            f"the checkpoint of {landing.table.name} belongs to another table, or lacks its list of batches. Landing "
+            f"again would duplicate rows. Restore the checkpoint, or run `sqlrun build --full-refresh --select "
             f"{landing.table.name}+`.",
             model=landing.table.name,
         )
@@ -72,8 +72,8 @@ def _identity(checkpoint: str, version: int, landing: Landing) -> str:
         return known
     if version > 0:
         raise EngineError(
-            f"{landing.table.name} holds rows, but its checkpoint is gone: landing from the beginning would double "
-            "them. Put the checkpoint back, or run `sqlrun build --full-refresh --select "
+            f"{landing.table.name} has rows, but its checkpoint is missing. Landing from the beginning would duplicate "
+            "the rows. Restore the checkpoint, or run `sqlrun build --full-refresh --select "
             f"{landing.table.name}`.",
             model=landing.table.name,
         )
@@ -88,15 +88,16 @@ def _planned(checkpoint: str, landing: Landing) -> dict[int, batches.Batch]:
     bad = batches.first_fault(plans)
     if bad is not None:
         raise EngineError(
-            f"batch {bad} of {landing.table.name} is torn or gone from {checkpoint}/{batches.FOLDER}: its files would "
-            f"land twice. Put it back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
+            f"batch {bad} of {landing.table.name} is corrupt or missing in {checkpoint}/{batches.FOLDER}. "
+            "Its files would "
+            f"land twice. Restore it, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )
     return {number: plan for number, plan in plans.items() if plan is not None}
 
 
 def _overtaken(name: str) -> LockedError:
-    return LockedError(f"another build lands {name} at this moment; this one has landed nothing")
+    return LockedError(f"another build is landing {name}. This build landed nothing")
 
 
 def _fold(checkpoint: str, number: int, landing: Landing) -> None:

@@ -264,7 +264,7 @@ def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) ->
     each = f"select count(*) from (select distinct {', '.join(keys)} from _hits where {FILE} is not null)"
     if session.execute(each).fetchall()[0][0] != matched:
         raise EngineError(
-            f"rows of {write.table.name} match several source rows by {', '.join(statement.key)}: "
+            f"several source rows match the same row of {write.table.name} by {', '.join(statement.key)}: "
             "a grain that is not unique",
             model=write.table.name,
         )

@@ -68,7 +68,7 @@ def _partition_condition(name: str, value: Any) -> str:
         return f"{column} is null"
     text = str(value).lower() if isinstance(value, bool) else _literal(value)
     if text is None:
-        raise EngineError(f"partitions by {name} can't be named: {type(value).__name__} {value}")
+        raise EngineError(f"invalid partition value of {name}: {type(value).__name__} {value}")
     return f"{column} = {text}"
 
 

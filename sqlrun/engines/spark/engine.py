@@ -161,13 +161,13 @@ class SparkEngine:
         started = time.perf_counter()
         if table.version() != write.base:
             raise EngineError(
-                f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
-                "another writer was here",
+                f"{write.table.name} is at version {table.version()}, but this tick began at {write.base}: "
+                "another writer changed it",
                 model=write.table.name,
             )
         used = table.transaction_version(write.app_id)
         if used is not None and used >= write.tick:
-            raise EngineError(f"tick {write.tick} was used before on {write.table.name}", model=write.table.name)
+            raise EngineError(f"tick {write.tick} was already written to {write.table.name}", model=write.table.name)
         if isinstance(write.statement, Load):
             return _load(table, write, write.statement, started)
         name, text = write.table.name, spark_write.text_of(write)
@@ -178,7 +178,7 @@ class SparkEngine:
         delta_table.follow(write.table.path, table)
         if table.version() not in (write.base, write.base + 1):
             raise EngineError(
-                f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
+                f"{write.table.name} is at version {table.version()} after the write instead of {write.base + 1}",
                 model=write.table.name,
             )
         seconds = time.perf_counter() - started

@@ -29,7 +29,7 @@ def require_own(landing: Landing) -> None:
     fault = path_fault(landing.source.stream(accept_lost=False).path, "spark")
     if fault:
         raise EngineError(
-            f"SR737 the path of the source of {landing.table.name} holds `{fault}`, which Spark takes for a pattern. "
+            f"SR737 the path of the source of {landing.table.name} contains `{fault}`, which Spark reads as a pattern. "
             "Move the project or the folder, or land on DuckDB",
             model=landing.table.name,
         )
@@ -49,18 +49,19 @@ def _check_identity(landing: Landing) -> None:
         if own is not None and numbers(checkpoint, COMMITS):
             # Its batches went to another table: the stream would skip their files and this table would stay empty.
             raise EngineError(
-                f"{landing.table.name} is empty, but its checkpoint has landed files: it belongs to another table. "
-                f"Move {landing.checkpoint} away to land from the beginning.",
+                f"{landing.table.name} is empty, but its checkpoint lists landed files, so it belongs to "
+                "another table. "
+                f"To land from the beginning, move {landing.checkpoint} away.",
                 model=landing.table.name,
             )
         storage.delete(known)
         return
     if own is not None and not storage.is_there(known):
         return  # stopped after the first batch, before the table recorded the id
-    what = "is gone" if own is None else "belongs to another table"
+    what = "is missing" if own is None else "belongs to another table"
     raise EngineError(
-        f"{landing.table.name} holds rows, but its checkpoint {what}: landing from the beginning would double them. "
-        f"Put the checkpoint back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
+        f"{landing.table.name} has rows, but its checkpoint {what}. Landing from the beginning would duplicate them. "
+        f"Restore the checkpoint, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
         model=landing.table.name,
     )
 
@@ -75,7 +76,7 @@ def _require_held(landing: Landing) -> None:
     committed = table.transaction_version(query)
     if committed is None and table.version() > 0:
         raise EngineError(
-            f"{landing.table.name} holds rows, but none of its checkpoint's: landing them again could double them. "
+            f"{landing.table.name} has no rows of its checkpoint. Landing the files again could duplicate rows. "
             f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )

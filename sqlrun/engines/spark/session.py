@@ -29,7 +29,7 @@ DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 JARS = ("io.delta_delta-spark_4.1_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
 JAVA = 17
 HINT = (
-    f"Install a JDK {JAVA} or newer, for instance `apt-get install openjdk-{JAVA}-jdk-headless`, and make sure that "
+    f"Install a JDK {JAVA} or newer, for example `apt-get install openjdk-{JAVA}-jdk-headless`, and make sure that "
     "`java -version` finds it (or set JAVA_HOME)."
 )
 # Environment variables that the JVM gets: java_method() in a model could read all of them.
@@ -97,16 +97,16 @@ def java_problem() -> str | None:
     """Return what is wrong with Java and how to fix it; None if it works."""
     home, java = os.environ.get("JAVA_HOME"), _java()
     if not java or not Path(java).exists():
-        return f"Spark needs Java {JAVA} or newer, and there is no java{f' in {home}' if home else ''}. {HINT}"
+        return f"Spark needs Java {JAVA} or newer, but java is missing{f' in {home}' if home else ''}. {HINT}"
     try:
         output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{java} doesn't run: {error}. {HINT}"
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     if not found:
-        return f"{java} doesn't tell its version. {HINT}"
+        return f"{java} doesn't print its version. {HINT}"
     if int(found[1]) < JAVA:
-        return f"Spark needs Java {JAVA} or newer; {java} is Java {found[1]}. {HINT}"
+        return f"Spark needs Java {JAVA} or newer, but {java} is Java {found[1]}. {HINT}"
     return None
 
 

@@ -229,7 +229,7 @@ def _reasons(source: Source, dialect: Dialect) -> str:
     reasons = [
         f"when _long then '{line_grammar.TOO_LONG}'",
         # JSON readers disagree about which of two equal keys counts, and whose shape must be valid.
-        "when _twice then 'a key is there twice'",
+        "when _twice then 'duplicate key'",
         f"when _json is null then '{NO_OBJECT}'",
     ]
     for column in source.columns:

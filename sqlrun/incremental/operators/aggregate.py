@@ -130,8 +130,8 @@ class Aggregate(Unary):
         if self.is_additive() or any(self._varies(key) for _, key in self.keys):
             return None
         line, place = place_of(self.items[0][1]) if self.items else (0, 0)
-        why = "an aggregate of the whole table that does not add up"
-        return Reason("SR526", why, "Group it, or keep sums and counts, which add up.", line, place)
+        why = "an aggregate over the whole table that isn't a sum or count"
+        return Reason("SR526", why, "Add GROUP BY, or use sums and counts only.", line, place)
 
     def _varies(self, key: exp.Expr) -> bool:
         """Return whether a group key reads a column that is no constant."""

@@ -83,7 +83,7 @@ class Window(Unary):
             return None
         line, column = place_of(self.items[0][1])
         why = "a window function without PARTITION BY ranks the whole table"
-        return Reason("SR522", why, "Give it a PARTITION BY, such as the day.", line, column)
+        return Reason("SR522", why, "Add PARTITION BY, for example the day.", line, column)
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
         """Return all rows: an affected partition may have rows of any time."""

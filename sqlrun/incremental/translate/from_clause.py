@@ -45,8 +45,8 @@ def plain(expression: exp.Expr, env: Env) -> exp.Expr:
     if generator is not None:
         raise Refusal(
             "SR515",
-            "explode in the select list has no rule",
-            "Write `lateral view explode(array) as element`.",
+            "explode in the select list can't be maintained incrementally",
+            "Use `lateral view explode(array) as element`.",
             generator,
         )
 
@@ -89,10 +89,20 @@ def _source(source: exp.Expr, context: Context) -> tuple[Node, Env]:
     elif isinstance(source, exp.Values):
         return _values(source)
     else:
-        raise Refusal("SR517", f"{source.key.upper()} in FROM", "Read a ref, a CTE or a subquery.", source)
+        raise Refusal(
+            "SR517",
+            f"{source.key.upper()} in FROM can't be maintained incrementally",
+            "Read a ref, a CTE or a subquery.",
+            source,
+        )
     for key in ("pivots", "sample"):
         if source.args.get(key):
-            raise Refusal("SR517", f"{key.upper().rstrip('S')} in FROM", "Write it as a query.", source)
+            raise Refusal(
+                "SR517",
+                f"{key.upper().rstrip('S')} in FROM can't be maintained incrementally",
+                "Rewrite it as a query.",
+                source,
+            )
     env = {(alias, name): name for name in node.columns}
     if isinstance(source, exp.Table):
         for lateral in source.args.get("laterals") or ():
@@ -103,8 +113,10 @@ def _source(source: exp.Expr, context: Context) -> tuple[Node, Env]:
 def _nested(source: exp.Subquery, context: Context) -> tuple[Node, Env]:
     """Return the node of joined tables in parentheses: their names are visible outside."""
     if source.alias:
-        advice = "Name the tables inside, or make the join a CTE."
-        raise Refusal("SR517", "a name for joined tables in brackets", advice, source)
+        advice = "Name the tables inside the parentheses, or move the join to a CTE."
+        raise Refusal(
+            "SR517", "an alias for joined tables in parentheses can't be maintained incrementally", advice, source
+        )
     node, env = _source(source.this, context)
     for join in source.this.args.get("joins") or ():
         node, env = _join(node, env, join, context)
@@ -116,7 +128,7 @@ def _values(source: exp.Values) -> tuple[Node, Env]:
     names = [identifier.name for identifier in source.args["alias"].columns] if source.args.get("alias") else []
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in source.expressions]
     if not names or any(len(row) != len(names) for row in rows):
-        raise Refusal("SR517", "VALUES without names for all its columns", "Write `values (1) as v(a)`.", source)
+        raise Refusal("SR517", "VALUES lacks names for its columns", "Name the columns: `values (1) as v(a)`.", source)
     parts = tuple(Project(Single(), tuple(zip(names, row, strict=True))) for row in rows)
     node: Node = parts[0] if len(parts) == 1 else UnionAll(parts)
     return node, {(source.alias, name): name for name in names}
@@ -125,16 +137,21 @@ def _values(source: exp.Values) -> tuple[Node, Env]:
 def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
     call = lateral.this
     if not isinstance(lateral, exp.Lateral) or not isinstance(call, exp.Explode):
-        raise Refusal("SR515", "only LATERAL VIEW explode and posexplode have a rule", "", lateral)
+        raise Refusal("SR515", "only LATERAL VIEW explode and posexplode can be maintained incrementally", "", lateral)
     alias = lateral.args["alias"]
     names = [identifier.name for identifier in alias.columns]
     with_position = isinstance(call, exp.Posexplode)
     if len(names) != (2 if with_position else 1):
-        raise Refusal("SR515", "LATERAL VIEW needs its column names", "Write `as position, element`.", lateral)
+        raise Refusal("SR515", "LATERAL VIEW lacks its column names", "Add `as position, element`.", lateral)
     if clocks.reads_clock(call.this):
         raise clocks.no_rule(call.this)
     if has(call.this, exp.Query):
-        raise Refusal("SR514", "a subquery in LATERAL VIEW has no rule", "Put it into a column of a CTE.", call)
+        raise Refusal(
+            "SR514",
+            "a subquery in LATERAL VIEW can't be maintained incrementally",
+            "Move the subquery to a column of a CTE.",
+            call,
+        )
     table = alias.name
     unique = [unused(name, node.columns) for name in names]
     exploded = Explode(
@@ -176,7 +193,12 @@ def _join(node: Node, env: Env, join: exp.Join, context: Context) -> tuple[Node,
     condition = join.args.get("on")
     written = plain(condition, both) if condition is not None else None
     if written is not None and has(written, exp.Query):
-        raise Refusal("SR514", "a subquery in a join condition has no rule", "Put it into WHERE or a CTE.", join)
+        raise Refusal(
+            "SR514",
+            "a subquery in a join condition can't be maintained incrementally",
+            "Move the subquery to WHERE or to a CTE.",
+            join,
+        )
     joined = joined_by(node, right, kind, written)
     return joined, env if kind in ("semi", "anti") else both
 
@@ -184,8 +206,12 @@ def _join(node: Node, env: Env, join: exp.Join, context: Context) -> tuple[Node,
 def _join_kind(join: exp.Join) -> JoinWord:
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
     if join.args.get("using") or join.method:
-        word = "a join with USING" if join.args.get("using") else f"a {join.method.upper()} join"
-        raise Refusal("SR518", f"{word} has no rule here", "Name the columns in ON.", join)
+        word = (
+            "a join with USING can't be maintained incrementally"
+            if join.args.get("using")
+            else f"a {join.method.upper()} join"
+        )
+        raise Refusal("SR518", f"{word} can't be maintained incrementally here", "Write the condition in ON.", join)
     match side, kind:
         case ("", "" | "inner" | "cross"):
             return "inner"
@@ -195,7 +221,9 @@ def _join_kind(join: exp.Join) -> JoinWord:
             return kind
         case _:
             word = " ".join(part for part in (side, kind, join.method or "") if part).upper()
-            raise Refusal("SR518", f"{word} JOIN has no rule", "Write an inner or an outer join.", join)
+            raise Refusal(
+                "SR518", f"{word} JOIN can't be maintained incrementally", "Use an inner or an outer join.", join
+            )
 
 
 def joined_by(left: Node, right: Node, kind: JoinWord, condition: exp.Expr | None) -> Node:

@@ -73,7 +73,12 @@ class Groups:
         texts = [item.sql("databricks") for item in keys]
         if len(texts) == 1 and texts[0] in self.marks:
             return self.marks[texts[0]].copy()
-        raise Refusal("SR520", f"{part.sql('databricks')} has no rule here", "Ask for one key of GROUP BY.", part)
+        raise Refusal(
+            "SR520",
+            f"{part.sql('databricks')} can't be maintained incrementally here",
+            "Use one key of GROUP BY as the argument.",
+            part,
+        )
 
 
 def aggregates(expression: exp.Expr) -> list[exp.Expr]:
@@ -122,7 +127,7 @@ def grouped(
                 "SR519",
                 f"{_item(name)} reads {', '.join(column_names.name(one, node) for one in sorted(stray))}, "
                 "which is neither grouped nor aggregated",
-                "Put it under GROUP BY or into an aggregate function.",
+                "Add it to GROUP BY, or use an aggregate function.",
                 item,
             )
     return made, pulled, over, groups
@@ -240,7 +245,12 @@ def _sets(group: exp.Group | None, plain: Callable[[exp.Expr], exp.Expr]) -> lis
     product = [tuple(itertools.chain.from_iterable(choice)) for choice in itertools.product(*parts)]
     sets = [_once(one) for one in product]
     if len(sets) > MOST_SETS:
-        raise Refusal("SR520", f"{len(sets)} grouping sets", f"Name those that are needed, at most {MOST_SETS}.", group)
+        raise Refusal(
+            "SR520",
+            f"{len(sets)} grouping sets are more than the maximum of {MOST_SETS}",
+            f"List only the grouping sets that you need, at most {MOST_SETS}.",
+            group,
+        )
     return sets
 
 

@@ -17,8 +17,8 @@ from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import every, has
 
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
-WHY = "IN over NULLs is false on Spark and NULL elsewhere, and what it compares may be NULL"
-INSTEAD = "Use exists(...), or coalesce() on both sides, so that nothing is NULL."
+WHY = "the result of IN with NULLs differs between engines, and a compared value may be NULL"
+INSTEAD = "Use exists(...), or coalesce() on both sides, so that no value is NULL."
 
 
 def check(tree: exp.Expr, resolve: Resolve) -> None:

@@ -21,11 +21,12 @@ from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.translate import clock_filters, in_over_nulls
 from sqlrun.incremental.translate.from_clause import Context, Env, apart, joined_by, plain, tables
 from sqlrun.incremental.translate.group_by import Groups, aggregates, of_none, whole
+from sqlrun.runtime.text_table import counted
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, has
 
 Write = Callable[[exp.Expr], exp.Expr]
-ADVICE = "Join the other table, or group it in a CTE and join that."
+ADVICE = "Join the other table, or group it in a CTE and join the CTE."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,10 @@ def _bare(part: exp.Expr) -> tuple[bool, exp.Expr]:
 def _operands(test: exp.In, inner: _Inner) -> list[tuple[exp.Expr, exp.Expr]]:
     outer = list(test.this.expressions) if isinstance(test.this, exp.Tuple) else [test.this]
     if len(outer) != len(inner.items):
-        raise Refusal("SR514", f"IN compares {len(outer)} with {len(inner.items)} columns", ADVICE, test)
+        raise Refusal("SR514", f"IN compares {len(outer)} with {counted(len(inner.items), 'column')}", ADVICE, test)
     if inner.ties and any(aggregates(item) or has(item, exp.Window) for item in inner.items):
-        why = "IN over an aggregate or a window function of rows that are tied to the outer row has no rule"
-        raise Refusal("SR514", why, "Compare with the value: x = (select max(y) from ...).", test)
+        why = "IN over an aggregate or window function in a correlated subquery can't be maintained incrementally"
+        raise Refusal("SR514", why, "Compare with one value: x = (select max(y) from ...).", test)
     return list(zip(outer, inner.items, strict=True))
 
 
@@ -148,7 +149,9 @@ def _inner(query: exp.Expr, context: Context) -> _Inner:
     for part in clocks.conjuncts(select.args["where"].this if select.args.get("where") else None):
         tied = any(id(c) in outer for c in part.find_all(exp.Column))
         if tied and holds(part):
-            raise Refusal("SR514", "a subquery in a subquery that reads the outer row has no rule", ADVICE, part)
+            raise Refusal(
+                "SR514", "a subquery inside a correlated subquery can't be maintained incrementally", ADVICE, part
+            )
         (ties if tied else own).append(part)
     node = filtered(node, env, exp.and_(*own) if own else None, context)
     items = tuple(plain(_unalias(item), env) for item in select.expressions)
@@ -213,7 +216,10 @@ def _simple(query: exp.Expr, outer: set[int]) -> exp.Select:
         if other is None and outer <= inside:
             return query
     raise Refusal(
-        "SR514", "a subquery may read the outer row only in its WHERE, without GROUP BY, HAVING or LIMIT", ADVICE, query
+        "SR514",
+        "a correlated subquery may read the outer row only in WHERE, without GROUP BY, HAVING or LIMIT",
+        ADVICE,
+        query,
     )
 
 
@@ -233,7 +239,9 @@ def values(
         marks[mark] = value
         found.replace(column(mark))
     if holds(holder):
-        raise Refusal("SR514", "this kind of subquery has no rule", ADVICE, holder.find(exp.Query))
+        raise Refusal(
+            "SR514", "this kind of subquery can't be maintained incrementally", ADVICE, holder.find(exp.Query)
+        )
     return node, substitute(write(holder.this), marks)
 
 
@@ -289,7 +297,7 @@ def _membership(
     If the NULL would be visible (`told`), raise SR505: Spark returns false there, SQL and DuckDB return NULL.
     """
     if holds(test.this) or isinstance(test.this, exp.Tuple):
-        raise Refusal("SR514", "this IN has a rule only as a condition of WHERE", ADVICE, test)
+        raise Refusal("SR514", "this IN can be maintained incrementally only in WHERE", ADVICE, test)
     inner = _inner(test.args["query"], context)
     ((own, item),) = _operands(test, inner)
     counts = (("_rows", exp.Count(this=exp.Star())), ("_known", exp.Count(this=item)))
@@ -316,21 +324,21 @@ def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tupl
     """Return the value of a subquery that has one column and at most one row."""
     inner = _inner(found, context)
     if len(inner.items) != 1:
-        raise Refusal("SR514", "a subquery that is a value gives more than one column", ADVICE, found)
+        raise Refusal("SR514", "a scalar subquery returns more than one column", ADVICE, found)
     (item,) = inner.items
     if not inner.ties:
         # The grain () proves that the subquery has at most one row.
         if inner.node.grain() != ():
-            why = "a subquery that is a value may give several rows"
-            raise Refusal("SR514", why, "Aggregate it: max(x) is one row.", found)
+            why = "a scalar subquery may return several rows"
+            raise Refusal("SR514", why, "Aggregate it, for example max(x).", found)
         right, renamed = apart(node, inner.node, "value")
         return Join(node, right, "left", ()), column(renamed[item.name])
     if not aggregates(item):
-        raise Refusal("SR514", "a subquery that is a value may give several rows", "Aggregate it: max(x).", found)
+        raise Refusal("SR514", "a scalar subquery may return several rows", "Aggregate it, for example max(x).", found)
     groups = Groups((), (), ())
     over = groups.pull(item)
     if columns_in(over) - {name for name, _ in groups.calls.values()}:
-        raise Refusal("SR519", "a subquery mixes an aggregate with a column that is not grouped", ADVICE, found)
+        raise Refusal("SR519", "a subquery combines an aggregate with a column that is not grouped", ADVICE, found)
     calls = tuple(groups.calls.values())
     node, parts = _joined(node, inner, calls, write, found)
     named = {name: part for (name, _), part in zip(calls, parts, strict=True)}
@@ -370,5 +378,5 @@ def _sides(tie: exp.Expr, at: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
             inner = [not c.table for c in theirs.find_all(exp.Column)]
             if outer and all(outer) and inner and all(inner):
                 return mine, theirs
-    why = "a subquery that is a value must be tied to the outer row by equalities"
+    why = "a correlated scalar subquery must compare with the outer row by equality"
     raise Refusal("SR514", why, ADVICE, at)

@@ -42,7 +42,7 @@ def _query(tree: exp.Expr, context: Context) -> Node:
         case exp.Select():
             return _select(tree, context)
         case _:
-            raise Refusal("SR510", f"{tree.key.upper()} has no rule", "Write a SELECT.", tree)
+            raise Refusal("SR510", f"{tree.key.upper()} can't be maintained incrementally", "Write a SELECT.", tree)
 
 
 def _set_operation(tree: exp.SetOperation, context: Context) -> Node:
@@ -53,7 +53,9 @@ def _set_operation(tree: exp.SetOperation, context: Context) -> Node:
     """
     sides = [_query(side, context) for side in (tree.left, tree.right)]
     if tree.args.get("by_name") or tree.args.get("side") or tree.args.get("on"):
-        raise Refusal("SR511", f"{tree.key.upper()} BY NAME has no rule", "List the columns in one order.", tree)
+        raise Refusal(
+            "SR511", f"{tree.key.upper()} BY NAME isn't supported", "List the columns in the same order.", tree
+        )
     distinct = bool(tree.args.get("distinct"))
     if isinstance(tree, exp.Union):
         union = UnionAll(tuple(part for side in sides for part in _flatten(side)))
@@ -102,7 +104,7 @@ def _with_ctes(tree: exp.Expr, context: Context) -> Context:
     if clause is None:
         return context
     if clause.args.get("recursive"):
-        raise Refusal("SR512", "a recursive CTE has no rule", "Write the levels out.", clause)
+        raise Refusal("SR512", "recursive CTEs aren't supported", "Write a CTE for each level.", clause)
     ctes: dict[str, Node] = dict(context.ctes)
     for cte in clause.expressions:
         ctes[cte.alias] = _query(cte.this, Context(context.resolve, ctes, _query))
@@ -116,13 +118,13 @@ def _ordered(tree: exp.Expr, node: Node, keys: list[exp.Expr] | None = None) -> 
     """
     for key in ("sort", "cluster", "distribute"):
         if tree.args.get(key) is not None:
-            raise Refusal("SR513", f"{key.upper()} BY", "A table has no order: leave it out.", tree.args[key])
+            raise Refusal("SR513", f"{key.upper()} BY", "Remove it: tables have no order.", tree.args[key])
     order, limit, offset = (tree.args.get(key) for key in ("order", "limit", "offset"))
     if limit is None and offset is None:
         return node
     if order is None:
-        why = "LIMIT without ORDER BY keeps rows by chance"
-        raise Refusal("SR504", why, "Order by columns that leave no tie.", limit or offset)
+        why = "LIMIT without ORDER BY selects arbitrary rows"
+        raise Refusal("SR504", why, "Add ORDER BY over columns that make the order unique.", limit or offset)
     place = column(unused("_place", node.columns))
     skipped = offset.expression.copy() if offset is not None else exp.Literal.number(0)
     bounds: list[exp.Expr] = [exp.GT(this=place, expression=skipped)]
@@ -154,7 +156,12 @@ def _own_column(key: exp.Expr, node: Node) -> exp.Expr:
     if isinstance(key, exp.Column) and key.name in node.columns:
         return column(key.name)
     text = key.sql("databricks")
-    raise Refusal("SR513", f"ORDER BY {text} with LIMIT", "Order by columns of the select list.", key)
+    raise Refusal(
+        "SR513",
+        f"ORDER BY {text} with LIMIT can't be maintained incrementally",
+        "Order by columns of the select list.",
+        key,
+    )
 
 
 def _order_keys(tree: exp.Select, raw: Items) -> Conditions:
@@ -201,7 +208,7 @@ def _select(tree: exp.Select, context: Context) -> Node:
         keys = [condition for key, condition in conditions.items() if key.startswith("_order_")]
         return Project(_ordered(tree, node, keys), items)
     if distinct.args.get("on") is not None:
-        raise Refusal("SR513", "DISTINCT ON", "Rank with row_number() and QUALIFY.", distinct)
+        raise Refusal("SR513", "DISTINCT ON isn't supported", "Rank with row_number() and QUALIFY.", distinct)
     rows = Project(node, items)
     # DISTINCT is an aggregate without calls: its state counts the copies of each row (`_n`), so that the row leaves
     # with the last copy.
@@ -215,15 +222,17 @@ def _exploded(node: Node, raw: Items, env: Env) -> tuple[Node, Items]:
     for name, item in raw:
         if isinstance(item, exp.Explode) and not isinstance(item, exp.Posexplode):
             if isinstance(node, Explode) and node.element.startswith("_exploded"):
-                raise Refusal("SR515", "two generators in one select list", "Write LATERAL VIEW for each.", item)
+                raise Refusal(
+                    "SR515", "two generators in one select list aren't supported", "Use LATERAL VIEW for each.", item
+                )
             if clocks.reads_clock(item):
                 raise clocks.no_rule(item)
             element, position = unused("_exploded", node.columns), unused("_position", node.columns)
             outer = isinstance(item, exp.ExplodeOuter)
             array = plain(item.this, env)
             if types.of(array, node.types()).text.startswith("map"):
-                why = "explode() of a map gives two columns, which one name can't hold"
-                raise Refusal("SR553", why, "Write `lateral view explode(map_entries(x)) e as entry`.", item)
+                why = "explode() of a map returns two columns, but has one alias"
+                raise Refusal("SR553", why, "Use `lateral view explode(map_entries(x)) e as entry`.", item)
             node = Explode(node, array, element, position, outer)
             done.append((name, exp.column(element)))
         else:
@@ -257,12 +266,12 @@ def _groups(
 
     under = next((key for key in _grouping(tree) if subqueries.holds(key)), None)
     if under is not None:
-        advice = "Put the subquery into a column of a CTE, and group by that."
-        raise Refusal("SR514", "a subquery under GROUP BY has no rule", advice, under)
+        advice = "Move the subquery to a column of a CTE, and group by the column."
+        raise Refusal("SR514", "a subquery in GROUP BY can't be maintained incrementally", advice, under)
     inside = next((c for _, item in raw for c in aggregates(item) if subqueries.holds(c)), None)
     if inside is not None:
-        advice = "Put the subquery into a column of a CTE, and aggregate that."
-        raise Refusal("SR514", "a subquery inside an aggregate has no rule", advice, inside)
+        advice = "Move the subquery to a column of a CTE, and aggregate the column."
+        raise Refusal("SR514", "a subquery inside an aggregate can't be maintained incrementally", advice, inside)
     with_subqueries = {name: item for name, item in (*raw, *clauses.items()) if subqueries.holds(item)}
     items = tuple((name, write(subqueries.left_out(item))) for name, item in raw)
     conditions = {key: write(subqueries.left_out(condition)) for key, condition in clauses.items()}
@@ -274,7 +283,7 @@ def _groups(
         stray = columns_in(value) - set(node.columns)
         if stray:
             why = f"`{name}` reads {', '.join(sorted(stray))}, which is neither grouped nor aggregated"
-            raise Refusal("SR519", why, "Put it under GROUP BY or into an aggregate function.", item)
+            raise Refusal("SR519", why, "Add it to GROUP BY, or use an aggregate function.", item)
         pulled = tuple((n, value if n == name else i) for n, i in pulled)
         over = {key: value if key == name else condition for key, condition in over.items()}
     having = over.pop("having", None)

@@ -67,10 +67,12 @@ def _spelled(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
             return part
         spec = named.get(part.args["alias"].name.lower())
         if spec is None:
-            raise Refusal("SR522", f"no WINDOW is called {part.args['alias'].name}", "Name it in WINDOW.", part)
+            raise Refusal(
+                "SR522", f"unknown window `{part.args['alias'].name}`", "Define it in the clause WINDOW.", part
+            )
         if any(part.args.get(key) for key in ("partition_by", "order", "spec")):
-            why = "Spark has no window that adds to a named one"
-            raise Refusal("SR301", why, "Write the window out in OVER, or name a second one.", part)
+            why = "Spark SQL can't extend a named window"
+            raise Refusal("SR301", why, "Write the whole window in OVER, or name a second window.", part)
         made = part.copy()
         made.set("alias", None)
         for key in ("partition_by", "order", "spec"):

@@ -56,7 +56,9 @@ def _require_inside(root: Path, files: list[Path]) -> None:
     folder = files[0].parent
     while folder != root:
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise UsageError(f"{folder.relative_to(root)} is no folder of the project; models lie in real folders")
+            raise UsageError(
+                f"{folder.relative_to(root)} isn't a folder of the project. Models must be in real folders"
+            )
         folder = folder.parent
 
 
@@ -108,9 +110,11 @@ def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
     if called is None:
         return free_name(otherwise, taken)
     if called in taken:
-        raise UsageError(f"{taken[called].contract_file} has a unit test `{called}` already: choose another name")
+        raise UsageError(f"{taken[called].contract_file} already has a unit test `{called}`. Choose another name")
     if not called.isidentifier() or not called.isascii():
-        raise UsageError(f"`{called}` can't name a unit test. Write letters, digits and _ only, a letter first.")
+        raise UsageError(
+            f"invalid name `{called}` for a unit test. Use letters, digits and `_` only, and begin with a letter."
+        )
     return called
 
 
@@ -125,7 +129,7 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
         text = appended(model.contract_file, before, test)
         made = _read(prepared, model, test)
     except ValueError as error:
-        raise UsageError(f"{error}; nothing was written") from None
+        raise UsageError(f"{error}. Nothing was written") from None
     _require_same(model.contract_file, before, text)
     query = next(query for query in prepared.queries if query.name == model.name)
     queries = {query.name: query for query in prepared.queries}

@@ -12,7 +12,7 @@ from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import Column, Model, Project, Seed, Source
 from sqlrun.unit_tests.author.yaml_writer import scalar
 
-TO_WRITE = "To be described."
+TO_WRITE = "Describe this column."
 PREFIXES = ("stg_", "fct_", "dim_")
 # Names that a CTE can't have without quotes.
 RESERVED = {
@@ -48,10 +48,10 @@ def place_of(text: str) -> Spot:
     *folders, name = bare.split("/")
     for folder in folders:
         if not re.fullmatch(r"\w[\w.-]*", folder):
-            raise UsageError(f"`{text}` names no folder under models/: write it as marts/{name or 'name'}")
+            raise UsageError(f"`{text}` lacks a folder of models/. Write it as marts/{name or 'name'}")
     wrong = bad_name(name)
     if wrong:
-        raise UsageError(f"`{name}` can't name a model. {wrong}")
+        raise UsageError(f"invalid name `{name}` for a model. {wrong}")
     return Spot("/".join(folders), name)
 
 
@@ -61,7 +61,7 @@ def require_free(project: Project, name: str) -> None:
     taken += [(s.table, str(s.place)) for s in project.sources]
     for other, where in taken:
         if other.lower() == name.lower():
-            raise UsageError(f"`{name}` is also the name of {where}. Choose another.")
+            raise UsageError(f"duplicate name `{name}`, also in {where}. Choose another name.")
 
 
 def all_of(project: Project) -> tuple[Noun, ...]:

@@ -75,7 +75,7 @@ def value(given: object) -> str:
             return "{" + ", ".join(f"{scalar(str(k))}: {value(v)}" for k, v in given.items()) + "}"
         case list() | tuple():
             if any(isinstance(item, tuple) for item in given):
-                raise ValueError("a map can't be written as a row of a unit test")
+                raise ValueError("rows of a unit test can't contain a map")
             return "[" + ", ".join(value(item) for item in given) + "]"
         case None:
             return "null"

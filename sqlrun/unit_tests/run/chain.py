@@ -98,7 +98,9 @@ def chain(
     between = found.between(model)
     unread = sorted(cut.given - found.read)
     if unread:
-        raise NotGiven(f"{found.label(unread[0])} is given, and {model} doesn't read it: {_reads(found, model)}")
+        raise NotGiven(
+            f"{found.label(unread[0])} is an input of the test, but {model} doesn't read it: {_reads(found, model)}"
+        )
     inputs = tuple(found.input(name, known) for name in sorted(found.read))
     models = tuple(_compiled(project, queries, known, between, inputs, plays=plays))
     landing = {

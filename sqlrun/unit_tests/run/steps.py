@@ -146,7 +146,7 @@ class Play:
         rows = self._memory.connection.execute(f"select distinct {listed} from {new} where {where} limit 2").fetchall()
         if len(rows) != 1:
             values = ", ".join(f"{name}: {shown(row[name])}" for name in by)
-            found, hint = ("more than one row", "; name more columns") if rows else ("no row", "")
+            found, hint = ("more than one row", ". Add more columns") if rows else ("no row", "")
             raise Misuse(f"{place}  {found} of {one.label} has {values}{hint}")
         self._memory.connection.execute(f"insert into {changes} select {listed}, -1 from {new} where {where} limit 1")
 

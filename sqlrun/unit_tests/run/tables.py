@@ -97,7 +97,7 @@ def broken(table: Table, columns: Sequence[Column], grain: Texts, *, repeats: bo
             place = table.columns.index(column.name)
             nulls = tuple(row for row in table.rows if row[place] is None)
             if nulls:
-                return f"{column.name} is NULL, and its contract says `nulls: false`", Table(table.columns, nulls)
+                return f"{column.name} is NULL, but its contract has `nulls: false`", Table(table.columns, nulls)
     if not grain or not set(grain) <= set(table.columns):
         return None
     groups: dict[Any, list[Raw]] = {}
@@ -106,7 +106,7 @@ def broken(table: Table, columns: Sequence[Column], grain: Texts, *, repeats: bo
             groups.setdefault(comparable(keys), []).append(row)
     for group in groups.values():
         if len(set(map(comparable, group))) > 1 or (len(group) > 1 and not repeats):
-            return f"rows share their grain, {', '.join(grain)}", Table(table.columns, tuple(group))
+            return f"several rows have the same grain, {', '.join(grain)}", Table(table.columns, tuple(group))
     return None
 
 
