@@ -64,7 +64,7 @@ def test_a_stream_ends_soon_after_its_limit(
     engine.create(given.table)
     monkeypatch.setattr(stopping._watch, "longest", 2.0)
     began = time.monotonic()
-    with pytest.raises(EngineError, match="SR745 the statement ran longer than .* of 2 s"):
+    with pytest.raises(EngineError, match=r"SR745 the statement ran longer than .* of 2 s"):
         engine.land(given)
 
     assert time.monotonic() - began < 2.0 + FEW
