@@ -40,7 +40,7 @@ HOMES = {
     "pytest": {"unit_tests.plugin"},
     "numpy": {"simulate.orders", "simulate.broken_lines"},
     "starlette": {"serve.app"},
-    "anyio": {"serve.routes"},
+    "anyio": {"serve.reading"},
     "uvicorn": {"serve.command", "serve.connections"},
     "jwt": {"serve.access", "serve.keys"},
     "prometheus_client": {"serve.metrics"},
@@ -56,8 +56,8 @@ LAYERS = (
     "__main__", "daemon", "cli", "simulate", "commands serve", "run", "unit_tests", "operations", "report",
     "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions", "check", "land",
     "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph", "parse",
-    "render", "load", "sources", "transpile", "events", "outcome", "project", "engine_api", "source_api", "storage",
-    "runtime", "errors version",
+    "render", "load", "sources", "transpile", "events", "outcome", "project", "dashboards", "engine_api",
+    "source_api", "storage", "runtime", "errors version",
 )  # fmt: skip
 # The commands that start and stop the daemon, whose forks run the command line.
 UPWARDS = {("cli.servers", "daemon.control")}
@@ -322,7 +322,7 @@ WITHOUT_TIMES = {
     "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "land.drift_query",
     "land.missing_files", "land.relanding", "land.replay", "land.rule_changes", "maintain.changed_rows",
     "maintain.checksums", "report.history_data", "runtime.arrow_rows", "serve.answers", "serve.operator",
-    "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
+    "serve.board_routes", "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
     "unit_tests.run.answers",
 }  # fmt: skip
 
