@@ -44,7 +44,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of a window. `table` "" : the windows' table. `in_trend`: the trend's tables have the column too."""
+    """A number of a window. `table` "" : the windows' table. `in_trend`: the trend's tables have the column too.
+
+    `whole`: the column's type holds whole numbers.
+    """
 
     name: str
     column: str
@@ -54,6 +57,7 @@ class Measure:
     many: Words = ()
     table: str = ""
     in_trend: bool = False
+    whole: bool = False
     ratios: tuple[Ratio, ...] = ()
 
     @property

@@ -175,10 +175,8 @@ def _target(reader: Reader, arguments: Any, key: str) -> tuple[str, str]:
     text, fields = reader.text(arguments, "to"), reader.texts(arguments, key)
     found = REF.fullmatch(text)
     if found is None:
-        reader.problem(
-            "SR110", reader.value_place(arguments, "to"), f"`to` can't be `{text}`", "to: ref('restaurants')"
-        )
+        reader.problem("SR110", reader.value_place(arguments, "to"), f"`to` can't be `{text}`", "to: ref('customers')")
     if len(fields) != 1:
         message = f"`{key}` has to name one column"
-        reader.problem("SR110", reader.value_place(arguments, key), message, f"{key}: restaurant_id")
+        reader.problem("SR110", reader.value_place(arguments, key), message, f"{key}: customer_id")
     return found[2] if found else "", fields[0] if len(fields) == 1 else ""

@@ -136,9 +136,9 @@ class Named:
         name = (ref[2] or ref[3]) if ref else ""
         return name if name in self.tables.columns and name not in self.tables.views else ""
 
-    def distinct(self, dashboard: Any, key: str, names: Iterable[str]) -> None:
-        """Note two parts of one answer with the same name."""
-        seen: set[str] = set()
+    def distinct(self, dashboard: Any, key: str, names: Iterable[str], taken: Iterable[str] = ()) -> None:
+        """Note parts of one answer with the same name, or with one that is taken."""
+        seen = set(taken)
         for name in names:
             if name in seen:
                 place = self.reader.value_place(dashboard, key)

@@ -67,6 +67,8 @@ def dashboard(reader: Reader, config: Any, exposure: str, label: str, tables: Ta
     measures = found.measures(node, table, hours, entity.key, tuple(t for t in (by_hour, by_slot) if t is not None))
     if not measures:
         return None
+    names = [measure.name for measure in measures]
+    found.distinct(node, "measures", (name for name in names if name == entity.name), (entity.name,))
     return Dashboard(
         api=api,
         title=found.words(node, "title", label or exposure),
@@ -76,7 +78,7 @@ def dashboard(reader: Reader, config: Any, exposure: str, label: str, tables: Ta
         widths=found.widths(windows, hours),
         measures=measures,
         windows_label=found.column(windows, "label", table, TEXTS),
-        lists=found.lists(node, table, hours, entity.key, [m.name for m in measures]),
+        lists=found.lists(node, table, hours, entity.key, [entity.name, *names]),
         by_hour=by_hour,
         by_slot=by_slot,
         compare=found.compare(node, by_slot),
@@ -155,6 +157,7 @@ class _Declaration(Named):
             one=one,
             many=many,
             table=table,
+            whole=kind_of(kind) == WHOLES,
             in_trend=bool(trend) and there and not table and shape != PERCENT and self.reader.flag(node, "trend", True),
             ratios=tuple(
                 Ratio(self.reader.text(one, "value"), self.reader.text(one, "per"), self.words(one, "label"))
@@ -180,7 +183,7 @@ class _Declaration(Named):
         for node, place in self.reader.items(dashboard, "lists", "`dashboard`"):
             node = self.reader.mapping(node, place, "a list", LIST_KEYS, ("item", "value"))
             found.append(self.ranked(node, place, windows, hours, key))
-        self.distinct(dashboard, "lists", [*taken, *(ranked.name for ranked in found)])
+        self.distinct(dashboard, "lists", [ranked.name for ranked in found], taken)
         return tuple(found)
 
     def ranked(self, node: Any, place: Place, windows: str, hours: str, key: str) -> Ranked:

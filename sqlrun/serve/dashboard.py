@@ -254,9 +254,10 @@ class _Statement:
             at_start = f"{at} > {_at(hour_of(span.start))} and {at} <= {_at(span.start)}"
             at_end = f"{at} > {_at(hour_of(span.end))} and {at} <= {_at(span.end)}"
             for n, measure in enumerate(self.board.trend):
-                value = _name(measure.column)
-                signs = f"case when {at_end} then {value} else 0 end - case when {at_start} then {value} else 0 end"
-                sums.append(f"sum({signs}) as begun{n}_{number}")
+                ends, starts = (
+                    f"coalesce(sum({_name(measure.column)}) filter ({when}), 0)" for when in (at_end, at_start)
+                )
+                sums.append(f"{ends} - {starts} as begun{n}_{number}")
         return self._grouped(table, sums)
 
     def _beside(self, number: int, measure: Measure) -> str:
@@ -393,13 +394,14 @@ def trend(board: Dashboard, known: str, tick: int, as_of: datetime, lists: Mappi
     told: dict[str, Any] = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of))}
     told["hour_at"] = [iso(EPOCH + timedelta(hours=row[0])) for row in rows]
     for number, measure in enumerate(board.trend, 1):
-        told[measure.name] = [_plain(row[number]) for row in rows]
+        told[measure.name] = [_plain(row[number], measure.whole) for row in rows]
     return f'{{"{board.entity.name}":{known},{json.dumps(told, separators=(",", ":"))[1:]}'
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, whole: bool) -> Any:
+    """Write a value of the trend; sums of whole numbers come as decimals, since they may be longer than 64 bits."""
     if isinstance(value, Decimal):
-        return f"{value:f}"
+        return int(value) if whole else f"{value:f}"
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

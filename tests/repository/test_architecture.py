@@ -302,6 +302,28 @@ def test_importing_sqlrun_loads_nothing_heavy() -> None:
     assert shown.stdout.strip() == "[]"
 
 
+def test_no_module_knows_the_reference_project() -> None:
+    """Restaurants and dishes are the reference project's: `simulate` alone makes up orders of them."""
+    words = re.compile(r"(?i)restaurant|dish")
+    texts = [
+        path
+        for path in PACKAGE.rglob("*")
+        if path.suffix in (".py", ".js", ".html", ".css", ".j2", ".svg") and "simulate" not in path.parts
+    ]
+
+    assert len(texts) > 300
+    assert [str(path.relative_to(PACKAGE)) for path in texts if words.search(path.read_text())] == []
+
+
+def test_simulate_is_imported_for_its_command_alone() -> None:
+    """At import time and later."""
+    found = {name(p): {i for i in imports(p, typing=True) if i.startswith("sqlrun.simulate")} for p in MODULES}
+
+    assert {one: seen for one, seen in found.items() if seen and not one.startswith("simulate.")} == {
+        "cli.main": {"sqlrun.simulate.command", "sqlrun.simulate.command.command"}
+    }
+
+
 def test_text_is_split_at_line_feeds_alone() -> None:
     """`str.splitlines` splits a log at U+2028 and others that stand inside of its texts; `text_lines` doesn't."""
     found = [

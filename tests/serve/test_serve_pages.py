@@ -240,7 +240,9 @@ def test_a_window_without_orders_and_a_restaurant_without_any_are_shown_as_such(
     opened.locator("#chart canvas").wait_for()
     picture(opened, tmp_path, "owner-empty", whole=True)
 
-    assert opened.locator("#m-n_orders").inner_text() == "0" and opened.locator("#m-total_sales").inner_text() == "€0.00"
+    assert (
+        opened.locator("#m-n_orders").inner_text() == "0" and opened.locator("#m-total_sales").inner_text() == "€0.00"
+    )
     opened = pages.open(here.address("/", "r7777"), PHONE)
     opened.get_by_role("heading", name="No numbers yet").wait_for()
 

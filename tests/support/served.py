@@ -131,6 +131,7 @@ def project(folder: Path, **files: str) -> Project:
         shutil.copytree(ROOT / room, folder / room)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return project_files.project(folder)
 

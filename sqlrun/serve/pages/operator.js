@@ -74,7 +74,7 @@ const VIEWS = [
 ];
 
 // On a phone each row is a card, and each cell has its title before it; roles say that it is a table still.
-const cell = (title, kind, inside) => make("td", { class: kind ?? "", role: "cell", "data-title": title }, inside);
+const cell = (title, kind, inside) => make("td", { class: `${kind ?? ""} ${inside === "–" ? "nothing" : ""}`.trim(), role: "cell", "data-title": title }, inside);
 
 function table(view, rows, name) {
   const head = view.columns.map(([title, , kind]) => make("th", { scope: "col", role: "columnheader", class: kind ?? "" }, title));
