@@ -148,7 +148,7 @@ def test_a_key_may_be_any_text(project: Project, tmp_path: Path) -> None:
         for number, key in enumerate(ODD):
             mine = bearer(key, claim="sites")
             answer = window(found, key, headers=mine)
-            assert (answer.status_code, answer.json().get("clicks")) == (200, (number + 1) * 100 + 1), (key, answer.text)
+            assert (answer.status_code, answer.json().get("clicks")) == (200, (number + 1) * 100 + 1), key
             assert answer.json()["site"]["id"] == key
             hours = found.get(f"/api/v1/clicks/{quote(key, safe='')}/hours", headers=mine)
             assert hours.json()["site"]["id"] == key

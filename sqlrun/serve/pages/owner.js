@@ -6,7 +6,7 @@ import { lists } from "/static/lists.js";
 import { listen } from "/static/live.js";
 import { cards, late, numbers, trend } from "/static/numbers.js";
 import { ask, note, path, Refused, signedIn, signing, wanted } from "/static/session.js";
-import { speak, spoken, text } from "/static/texts.js";
+import { language, speak, spoken, text } from "/static/texts.js";
 import { moved } from "/static/trend.js";
 import { ago, long, money, times, width, writer } from "/static/words.js";
 
@@ -19,6 +19,8 @@ const page = { board: null, id: null, hours: Number(wanted.get("hours")) || 24, 
 // What is shown, all of one tick: {tick, id, entity, windows by hours, hours, first, write, writers, times}.
 let shown = null;
 let drawLists = () => {};
+// The laying out of the page, which is done once.
+let laidOut = null;
 let number = 0;
 let waiting = null;
 let connection = null;
@@ -57,13 +59,14 @@ async function load() {
   const mine = (number += 1);
   clearTimeout(waiting);
   try {
-    if (!page.board) await declared();
+    await (laidOut ??= declared());
     const first = await firstEntity();
     const id = page.id ?? first;
     if (id === null) throw new Refused(204, "");
     const found = await fetched(id);
     if (mine === number) render(id, found);
   } catch (error) {
+    if (!page.board) laidOut = null;
     if (mine === number) failed(error);
   }
 }
@@ -119,7 +122,9 @@ function hear() {
   const found = shown.windows.get(page.hours);
   const said = page.board.measures.filter((measure) => !measure.ratios.length).map((measure) => {
     const written = shown.writers[measure.name].full(found[measure.name]);
-    return spoken(measure.many) ? written : `${spoken(measure.label)} ${written}`;
+    const label = spoken(measure.label);
+    // German nouns are capitals everywhere.
+    return spoken(measure.many) ? written : `${language === "de" ? label : label.toLocaleLowerCase(language)} ${written}`;
   });
   say(at("heard"), text("heard", { time: shown.times.clock(found.as_of), window: width(page.hours), what: said.join(", ") }));
 }
