@@ -22,7 +22,7 @@ async function all({ api, entity }) {
   return found.map((one) => ({ ...one, place: one[entity.place] ?? "", find: plain(`${title(one)} ${one[entity.place] ?? ""} ${one.id}`) }));
 }
 
-// Make the dialog work for a dashboard; `chosen` is told of an entity's id.
+// Make the dialog work for a dashboard; `chosen` gets an entity's id.
 export function chooser(board, chosen) {
   const [dialog, search, list, told] = ["chooser", "search", "found", "found-count"].map(at);
   let known = null;

@@ -114,7 +114,7 @@ function table(hours, measures, writers, times) {
     make("caption", { class: "unseen" }, text("caption", { labels: labels.join(", ") })), make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 
-// Say which hours that were over are told otherwise now, and by how much.
+// Say which past hours have changed, and by how much.
 export function late(found, measures, writers, times) {
   const signed = (number, write) => `${number < 0 ? "−" : "+"}${write(Math.abs(number))}`;
   const sum = (name) => found.reduce((whole, one) => whole + one.by[name], 0);

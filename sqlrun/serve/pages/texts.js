@@ -74,7 +74,7 @@ const TEXTS = {
     "found": "{n} trouvés", "first": " ; les {n} premiers sont affichés", "noneFound": "Aucun résultat.", "more": "Afficher plus", "fewer": "Afficher moins",
     "listLabel": "{title}, tous", "others": "Autres tableaux de bord", "empty": "Rien sur cette période : {window}.",
     "more_than": "de plus", "less_than": "de moins", "as": "comme", "same": "égal", "versus": "par rapport à", "none": "rien",
-    "before": "la période précédente ({window})", "week": "il y a une semaine", "nothing": "Rien d’antérieur à comparer",
+    "before": "la période précédente ({window})", "week": "la semaine précédente", "nothing": "Rien d’antérieur à comparer",
     "last": "Période : {window}", "dashed": " ; en pointillés : la veille", "earlier": " ; la veille {value}", "soFar": "en cours",
     "chart": "{label} heure par heure, période : {window}.", "most": "Maximum : {value}, {hour}.", "noneAtAll": "Aucun.", "below": "Le tableau ci-dessous contient toutes les heures.",
     "hour": "Heure", "caption": "{labels} heure par heure", "moved": "Des chiffres passés ont changé : {what}.", "late": "{label} : arrivées en retard, corrections ou annulations.",

@@ -16,7 +16,7 @@ export function hours(answer, measures) {
   return found;
 }
 
-// List the hours that were over in the tick before and are told otherwise now: what came late or was corrected.
+// List the hours that were over in the tick before and have changed since: what came late or was corrected.
 export function moved(before, now, entity, measures) {
   if (!before || !now || before[entity].id !== now[entity].id || before.tick >= now.tick) return [];
   const was = new Map(hours(before, measures).filter((hour) => !hour.running).map((hour) => [hour.at, hour]));

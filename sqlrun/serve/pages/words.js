@@ -68,13 +68,13 @@ export function times(zone) {
   const name = format({ year: "numeric", month: "2-digit", day: "2-digit" });
   return {
     zone: timeZone, clock, day, weekday,
-    // A time of today is told by the clock alone.
+    // A time of today is written without its day.
     moment: (time, now = Date.now()) => (name(time) === name(now) ? clock(time) : `${day(time)}, ${clock(time)}`),
     hour: (time) => `${weekday(time)} ${clock(time)}–${clock(+new Date(time) + HOUR)}`,
   };
 }
 
-// Which unit seconds are told in, and how many of it.
+// Which unit seconds are written in, and how many of it.
 const unitOf = (seconds) => {
   if (seconds < 3600) return ["minute", Math.floor(seconds / 60)];
   return seconds < 48 * 3600 ? ["hour", Math.floor(seconds / 3600)] : ["day", Math.floor(seconds / 86_400)];
