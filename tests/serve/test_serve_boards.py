@@ -319,3 +319,86 @@ def test_a_token_for_what_there_is_not_is_refused(project: Project, arguments: l
 
     assert found.exit_code == 2
     assert told in " ".join(found.output.split())
+
+
+# ── types ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SHOPS = """exposures:
+  - name: shops
+    type: dashboard
+    description: It.
+    owner: {name: We}
+    depends_on: [ref('shop_windows')]
+    config:
+      dashboard:
+        entity: {key: shop, label: shop_name, place: name, currency: currency}
+        windows: {table: shop_windows, hours: hours, of: [1]}
+        measures:
+          - {column: share, format: percent}
+          - {column: wait, format: seconds}
+          - {column: exact}
+          - {column: small, name: other_name}
+        lists: [{column: best, item: item, value: mass, money: paid}]
+        trend: {hours: {table: shop_hours, at: at}, slots: {table: shop_hours, at: at}}
+"""
+COLUMNS = {
+    "shop_windows": (
+        "hours int", "shop bigint", "shop_name string", "name string", "currency string", "share double", "wait float",
+        "exact decimal(38,10)", "small tinyint", "best array<struct<item:int,mass:double,paid:decimal(20,4)>>",
+    ),
+    "shop_hours": (
+        "shop bigint", "at timestamp", "share double", "wait float", "exact decimal(38,10)", "small tinyint",
+    ),
+}  # fmt: skip
+
+
+def shops(folder: Path) -> Project:
+    files = {"models/shops/_exposures.yml": SHOPS}
+    for name, columns in COLUMNS.items():
+        pairs = [column.partition(" ")[::2] for column in columns]
+        listed = [f"      - {{name: {c}, data_type: '{kind}', description: It.}}" for c, kind in pairs]
+        head = ["models:", f"  - name: {name}", "    description: A row.", "    columns:"]
+        files[f"models/shops/{name}.yml"] = "\n".join([*head, *listed]) + "\n"
+        files[f"models/shops/{name}.sql"] = "select " + ", ".join(f"cast(null as {k}) as {c}" for c, k in pairs)
+    return served.project(folder, **files)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf"), None])
+def test_numbers_of_every_type_are_written_and_those_that_are_none_are_null(tmp_path: Path, odd: float | None) -> None:
+    big = Decimal("1234567890123456789012345678.0123456789")
+    best = [{"item": 7, "mass": odd, "paid": Decimal("0.0000")}, {"item": 8, "mass": 1.5, "paid": Decimal("12.3456")}]
+    row = {"hours": 1, "shop_name": "One", "name": "Porto", "currency": None, "small": -128, "best": best, "exact": big}
+    windows = [
+        {**row, "shop": 12, "share": odd, "wait": odd},
+        {**row, "shop": -3, "share": 0.25, "wait": 1.5},
+        {**row, "shop": None, "share": 1.0, "wait": 1.0},
+    ]
+    at = served.as_of_tick(1).replace(minute=0)
+    hours = [
+        {"shop": 12, "at": at - timedelta(hours=n), "share": odd, "wait": odd, "exact": big / 1000, "small": 127}
+        for n in range(400)
+    ]
+    warehouse = Warehouse(tmp_path / "warehouse", shops(tmp_path / "project"))
+    warehouse.publish({**served.rows(1), "shop_windows": windows, "shop_hours": hours})
+    for found in asked(warehouse):
+        # Keys are texts: in their order, and as tokens list them.
+        mine = bearer("12", claim="shops")
+        listed = found.get("/api/v1/shops", headers=OPERATOR).json()["shops"]
+        assert [one["id"] for one in listed] == ["-3", "12"]
+        assert listed[0] == {"id": "-3", "name": "One", "place": "Porto", "currency": None, "time_zone": None}
+        answer = json.loads(found.get("/api/v1/shops/12/windows", headers=mine).content, parse_constant=_refused)
+        assert (answer["share"], answer["wait"], answer["other_name"]) == (None, None, -128)
+        assert answer["exact"] == "1234567890123456789012345678.0123456789"
+        assert answer["best"][0] == {"item": 7, "mass": None, "paid": "0.0000"}
+        assert answer["best"][1] == {"item": 8, "mass": 1.5, "paid": "12.3456"}
+        assert answer["before"]["wait"] is None or odd is None
+        assert answer["before"]["other_name"] == 127
+        trend = json.loads(found.get("/api/v1/shops/12/hours", headers=mine).content, parse_constant=_refused)
+        assert set(trend["wait"]) == {None} and set(trend["other_name"]) == {127}
+        assert "share" not in trend
+        other = found.get("/api/v1/shops/-3/windows", headers=OPERATOR).json()
+        assert (other["share"], other["wait"]) == (0.25, 1.5)
+
+
+def _refused(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")

@@ -1,8 +1,6 @@
 // A trend as a chart: uPlot draws, in the colours of the page.
 
 const HEIGHT = 190;
-// Pixels that a label may reach beyond the last bar.
-const PAST = 14;
 // So many bars have room beside each other; more are drawn as steps.
 const MOST_BARS = 48;
 const HOURS = [1, 2, 3, 6, 12, 24, 48].map((hours) => 3600 * hours);
@@ -15,8 +13,8 @@ pen.font = FONT;
 const wide = (text) => Math.ceil(pen.measureText(text).width);
 
 // Leave out labels that the chart's edge would cut.
-function whole(u, splits, write) {
-  const room = u.bbox.width / devicePixelRatio + PAST;
+function whole(u, splits, write, past) {
+  const room = u.bbox.width / devicePixelRatio + past;
   return splits.map((at) => {
     const text = write(at);
     return u.valToPos(at, "x") + wide(text) / 2 > room ? "" : text;
@@ -31,9 +29,12 @@ function options(drawn, width, point) {
   const shape = many ? paths.stepped({ align: 1 }) : paths.bars({ size: [0.75, 60], align: 1, radius: 0.15 });
   const [ink, soft, dim, line] = ["--ink", "--ink-soft", "--dim", "--line"].map(colour);
   const font = FONT;
+  const write = many ? drawn.times.weekday : drawn.times.clock;
+  // Pixels that the last label reaches beyond its bar.
+  const past = Math.max(8, Math.ceil(wide(write(drawn.at.at(-1))) / 2) - 4);
   const filled = { paths: shape, points: { show: false }, width: many ? 1.5 : 0 };
   return {
-    width, height: HEIGHT, padding: [10, PAST, 0, 0],
+    width, height: HEIGHT, padding: [10, past, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), drawn.times.zone),
@@ -41,7 +42,7 @@ function options(drawn, width, point) {
     axes: [
       {
         stroke: dim, font, grid: { show: false }, ticks: { stroke: line, width: 1, size: 4 }, space: many ? 44 : 58, size: 30, incrs: HOURS,
-        values: (u, splits) => whole(u, splits, (at) => (many ? drawn.times.weekday : drawn.times.clock)(1000 * at)),
+        values: (u, splits) => whole(u, splits, (at) => write(1000 * at), past),
       },
       {
         stroke: dim, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, space: 36, incrs: drawn.steps,
