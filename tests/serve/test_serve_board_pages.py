@@ -119,6 +119,18 @@ def test_the_first_page_is_that_of_which_the_token_shows_something(here: Server,
     assert opened.url.partition("#")[0].endswith("/restaurants")
 
 
+def test_before_the_first_tick_the_first_page_waits_for_what_the_token_shows(
+    warehouse: Warehouse, serve: Callable[..., Server], pages: Pages
+) -> None:
+    here = serve(warehouse)
+    opened = pages.open(here.address("/", "r0002"), NARROW)
+    opened.get_by_role("heading", name="No numbers yet").wait_for()
+    warehouse.publish(everything())
+    number(opened, "n_orders", "2,001")
+
+    pages.complaints = [text for text in pages.complaints if "503" not in text]
+
+
 def test_a_page_names_its_manifest(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address("/clicks", "docs", claim="sites"))
     number(opened, "clicks", "101")

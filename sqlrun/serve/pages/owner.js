@@ -217,8 +217,13 @@ async function declared() {
   const named = dashboards.find(({ api }) => location.pathname === `/${api}`);
   let board = named ?? dashboards[0];
   if (dashboards.length > 1) {
+    const nothing = (error) => {
+      // Which page is the first one can't be known now: ask again later.
+      if (!named && error.status !== 401) throw error;
+      return false;
+    };
     const seen = await Promise.all(dashboards.map(({ api, entity }) =>
-      ask(path([api], { limit: 1 })).then((found) => found[entity.plural].length > 0).catch(() => false)));
+      ask(path([api], { limit: 1 })).then((found) => found[entity.plural].length > 0).catch(nothing)));
     const some = dashboards.filter((_, place) => seen[place]);
     board = named ?? some[0] ?? board;
     at("others").replaceChildren(...some.filter((one) => one !== board).map((one) => make("a", { href: `/${one.api}` }, spoken(one.title))));
