@@ -93,12 +93,13 @@ class _Declaration(Named):
         where = self.reader.value_place(dashboard, "entity")
         node = self.reader.mapping(dashboard["entity"], where, "`entity`", ENTITY_KEYS, ("key",))
         table = self.table(node, "table")
-        key = self.column(node, "key", table or windows, KEYS_OF)
+        home = table if node.get("table") is not None else windows
+        key = self.column(node, "key", home, KEYS_OF)
         if table and windows and key and key not in self.tables.columns[windows]:
             self.column(node, "key", windows, KEYS_OF)
         name = self.name(node, "name", entity_name(key), NAME, OWN_OPTIONS)
         plural = self.name(node, "plural", f"{name}s", NAME, OWN_CLAIMS)
-        known = {k: self.column(node, k, table or windows, TEXTS) for k in ("label", "place", "currency", "time_zone")}
+        known = {k: self.column(node, k, home, TEXTS) for k in ("label", "place", "currency", "time_zone")}
         return Entity(name, plural, key, table, noun=self.words(node, "noun", name.replace("_", " ")), **known)
 
     def widths(self, windows: Any, hours: str) -> tuple[int, ...]:
@@ -141,9 +142,11 @@ class _Declaration(Named):
     def measure(self, node: Any, windows: str, hours: str, key: str, trend: tuple[Timed, ...]) -> Measure:
         """Read one measure."""
         table = self.table(node, "table")
-        column = self.column(node, "column", table or windows, NUMBERS)
+        # A table that isn't there is one mistake: what it would hold isn't looked for elsewhere.
+        home = table if node.get("table") is not None else windows
+        column = self.column(node, "column", home, NUMBERS)
         self.joined(node, table, key, hours)
-        kind = self.tables.columns.get(table or windows, {}).get(column, "")
+        kind = self.tables.columns.get(home, {}).get(column, "")
         usual = COUNT if kind_of(kind) == WHOLES else NUMBER
         shape = self.reader.choice(node, "format", FORMATS, usual) if node.get("format") is not None else usual
         one, many = self.unit(node)

@@ -123,6 +123,14 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["SR108: `site_id` in `key` is not a column of other"],
     ),
     "no table": (changed(windows={"table": "window", "hours": "window_hours"}), ["SR202: unknown ref `window`"]),
+    "no table of a measure": (
+        changed(measures=["clicks", {"column": "n", "table": "x"}]),
+        ["SR202: unknown ref `x`"],
+    ),
+    "no table of entities": (
+        changed(entity={"key": "id", "table": "x", "label": "y"}, lists=[], trend=None),
+        ["SR202: unknown ref `x`"],
+    ),
     "no window column": (
         changed(windows={"table": "windows", "hours": "hours"}, lists=[]),
         ["SR108: `hours` in `hours` is not a column of windows"],
