@@ -123,14 +123,22 @@ def _served(
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     listening = _listening(options["host"], options["port"])
-    address = f"http://{shown_host}:{options['port']}/"
-    more = [f"   {address}{board.api}" for board in offered.boards if len(offered.boards) > 1]
-    console.lines([f"Serving {shown}", f"at {address}  (Ctrl-C stops it)", *more])
+    found = addresses(f"http://{shown_host}:{options['port']}/", [board.api for board in offered.boards])
+    console.lines([f"Serving {shown}", *found])
     try:
         _run(application(site, watcher.start), listening)
     finally:
         watcher.stop()
     return 0
+
+
+def addresses(root: str, boards: Sequence[str]) -> list[str]:
+    """Write where a server's pages are; several dashboards have an address each.
+
+    >>> addresses("http://a/", ["clicks"]), addresses("http://a/", ["clicks", "orders"])[1:]
+    (['at http://a/  (Ctrl-C stops it)'], ['   http://a/clicks', '   http://a/orders'])
+    """
+    return [f"at {root}  (Ctrl-C stops it)", *(f"   {root}{api}" for api in boards if len(boards) > 1)]
 
 
 def _listening(host: str, port: int) -> socket.socket:
