@@ -264,7 +264,7 @@ def hammer(port: int, restaurants: int, connections: int, seconds: float, given:
     key = Key("", "HS256", SECRET.encode(), True)
     heads = [
         b" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
-        + token(key, [f"r{n:05d}"], False, time.time(), 3600).encode()
+        + token(key, {"restaurants": [f"r{n:05d}"]}, False, time.time(), 3600).encode()
         + b"\r\n\r\n"
         for n in range(restaurants)
     ]

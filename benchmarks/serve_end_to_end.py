@@ -51,7 +51,7 @@ def project(folder: Path) -> Path:
 
 def shown(opened: Any, orders: int) -> None:
     # With the browser's own selectors, because the page's policy forbids evaluating text.
-    opened.locator("#orders", has_text=re.compile(f"^{orders}$")).wait_for(timeout=1000 * PATIENCE)
+    opened.locator("#m-n_orders", has_text=re.compile(f"^{orders}$")).wait_for(timeout=1000 * PATIENCE)
 
 
 def measure(opened: Any, orders: Path, events: int, step: float) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place
 from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 
@@ -283,7 +284,7 @@ class Serve:
 class Exposure:
     """A use of tables outside the project, as in dbt: its type, its owner, the models and seeds that it reads.
 
-    `serve` None: it reads them itself.
+    `serve` None: it reads them itself. `dashboard` None: sqlrun makes no page of it.
     """
 
     name: str
@@ -297,6 +298,7 @@ class Exposure:
     label: str = ""
     url: str = ""
     maturity: str = ""  # low | medium | high
+    dashboard: Dashboard | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,19 +43,24 @@ def serve(context: click.Context, **options: Any) -> None:
         sys.exit(serve_command(context.obj, options, utc_now))
 
 
-@serve.command()
-@click.option("--restaurant", multiple=True, metavar="ID", help="A restaurant whose numbers the token shows.")
-@click.option("--operator", is_flag=True, help="All restaurants, and what is for operators.")
+@serve.command(context_settings={"ignore_unknown_options": True})
+@click.argument("owners", nargs=-1, type=click.UNPROCESSED, metavar="[--ENTITY KEY]...")
+@click.option("--operator", is_flag=True, help="All entities, and what is for operators.")
 @click.option(
     "--hours", type=click.FloatRange(0, 8784, min_open=True), default=12, show_default=True, help="How long it holds."
 )
 @KEYS
+@click.pass_obj
 @report_errors
-def token(restaurant: tuple[str, ...], operator: bool, hours: float, keys: Path | None) -> None:
-    """Print a signed token for local use; `Authorization: Bearer TOKEN` shows it."""
+def token(root: Path, owners: tuple[str, ...], operator: bool, hours: float, keys: Path | None) -> None:
+    """Print a signed token for local use; send it as `Authorization: Bearer TOKEN`.
+
+    Name each entity whose numbers the token shows by its dashboard's entity: `--site s1 --site s2` for a dashboard over
+    sites.
+    """
     from sqlrun.serve.command import print_token
 
-    sys.exit(print_token(restaurant, operator, hours, keys))
+    sys.exit(print_token(root, owners, operator, hours, keys))
 
 
 @click.command()

@@ -15,7 +15,7 @@ from sqlrun.cli.options import ENV, PROFILE, report_errors, selection, utc_now
 @click.argument("model")
 @PROFILE
 @ENV
-@click.option("--where", default="", help="A condition in SQL, as in \"restaurant_id = 'r0001'\".")
+@click.option("--where", default="", help="A condition in SQL, as in \"site_id = 's1'\".")
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
 @click.option("--tick", type=click.IntRange(1), help="As this published tick has them, instead of the newest.")
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")

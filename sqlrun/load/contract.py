@@ -141,8 +141,8 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
 def type_text(written: str) -> str:
     """Return a type in normal form: without blanks, and in lower case except for names of fields.
 
-    >>> type_text("ARRAY< STRUCT<dishId : STRING, `a: B`: Decimal(10, 2)> >")
-    'array<struct<dishId:string,`a: B`:decimal(10,2)>>'
+    >>> type_text("ARRAY< STRUCT<itemId : STRING, `a: B`: Decimal(10, 2)> >")
+    'array<struct<itemId:string,`a: B`:decimal(10,2)>>'
     """
     parts = _FIELD_NAMES.split(" ".join(written.split()))
     parts[::2] = [re.sub(r"\s*([(),<>:])\s*", r"\1", part.lower()) for part in parts[::2]]  # between the names

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place
+from sqlrun.load import dashboards
 from sqlrun.load.contract import check_name
+from sqlrun.load.dashboard_parts import Tables
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import Exposure, Project, Serve
 
@@ -15,6 +18,7 @@ KEYS = (
     "name", "label", "type", "maturity", "url", "description", "tags", "meta", "owner", "depends_on", "config",
 )  # fmt: skip
 OWNER_KEYS = ("name", "email")
+CONFIG_KEYS = ("serve", "dashboard")
 SERVE_KEYS = ("owned_by", "keys")
 # dbt's words.
 TYPES = ("dashboard", "notebook", "analysis", "ml", "application")
@@ -27,6 +31,7 @@ def exposures(reader: Reader, project: Project) -> tuple[Exposure, ...]:
     """Return the exposures of an `_exposures.yml`; each depends on models, seeds or sources of the project."""
     tables: dict[str, tuple[str, ...]] = {m.name: tuple(c.name for c in m.columns) for m in project.models}
     tables |= {s.name: tuple(c.name for c in s.columns) for s in project.seeds}
+    shown = Tables.of(project)
     sources = {(s.group, s.name) for s in project.sources}
     root = reader.mapping(
         reader.root, Place(reader.file), "an exposures file", ("version", "exposures"), ("exposures",)
@@ -39,6 +44,7 @@ def exposures(reader: Reader, project: Project) -> tuple[Exposure, ...]:
         if owner is not None:
             owner = reader.mapping(owner, reader.value_place(node, "owner"), "`owner`", OWNER_KEYS, ("name",))
         refs = _depends_on(reader, node, tables, sources)
+        config = _config(reader, node)
         found.append(
             Exposure(
                 name=reader.text(node, "name"),
@@ -47,10 +53,11 @@ def exposures(reader: Reader, project: Project) -> tuple[Exposure, ...]:
                 owner=reader.text(owner, "name"),
                 depends_on=refs,
                 place=place,
-                serve=_serve(reader, node, {name: tables[name] for name in refs}),
+                serve=_serve(reader, config, {name: tables[name] for name in refs}),
                 email=reader.text(owner, "email"),
                 label=reader.text(node, "label"),
                 url=reader.text(node, "url"),
+                dashboard=_dashboard(reader, node, config, shown),
                 maturity=reader.choice(node, "maturity", MATURITIES, "") if node.get("maturity") is not None else "",
             )
         )
@@ -81,11 +88,24 @@ def _depends_on(
     return tuple(dict.fromkeys(refs))
 
 
-def _serve(reader: Reader, node: Any, tables: Mapping[str, tuple[str, ...]]) -> Serve | None:
-    """Return the value of `config: {serve: ...}`; None if nothing is served."""
+def _config(reader: Reader, node: Any) -> Any:
     if node.get("config") is None:
+        return {}
+    return reader.mapping(node["config"], reader.value_place(node, "config"), "`config`", CONFIG_KEYS)
+
+
+def _dashboard(reader: Reader, node: Any, config: Any, tables: Tables) -> Dashboard | None:
+    """Read `config: {dashboard: ...}`; None where sqlrun makes no page."""
+    if config.get("dashboard") is None:
         return None
-    config = reader.mapping(node["config"], reader.value_place(node, "config"), "`config`", ("serve",))
+    if (kind := reader.text(node, "type")) != TYPES[0] and kind in TYPES:
+        place = reader.value_place(node, "type")
+        reader.problem("SR110", place, f"an exposure of type `{kind}` has no `dashboard`", "type: dashboard")
+    return dashboards.dashboard(reader, config, reader.text(node, "name"), reader.text(node, "label"), tables)
+
+
+def _serve(reader: Reader, config: Any, tables: Mapping[str, tuple[str, ...]]) -> Serve | None:
+    """Read `config: {serve: ...}`; None where nothing is to be served."""
     if config.get("serve") is None:
         return None
     serve = reader.mapping(config["serve"], reader.value_place(config, "serve"), "`serve`", SERVE_KEYS)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
+from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import exposures, seeds, settings, suites, unread_files
+from sqlrun.load import dashboards, exposures, seeds, settings, suites, unread_files
 from sqlrun.load.contract import (
     MODEL_KEYS,
     SEED_KEYS,
@@ -140,6 +141,7 @@ def _read(folder: Folder, file: Path, text: str) -> tuple[Source, ...]:
 
 def _exposures(folder: Folder, project: Project) -> Iterator[Exposure]:
     names: set[str] = set()
+    shown: list[Dashboard] = []
     for file in folder.files("models", "_exposures.yml"):
         text = folder.text(file) if file.name == "_exposures.yml" else None
         reader = folder.yaml(file, text) if text is not None else None
@@ -147,6 +149,9 @@ def _exposures(folder: Folder, project: Project) -> Iterator[Exposure]:
             if found.name in names and reader is not None:
                 reader.problem("SR111", found.place, f"duplicate exposure `{found.name}`", "Rename one.")
             names.add(found.name)
+            if found.dashboard is not None and reader is not None:
+                dashboards.one_of_each(reader, found.dashboard, found.place, shown)
+                shown.append(found.dashboard)
             yield found
 
 

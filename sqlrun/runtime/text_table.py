@@ -51,8 +51,8 @@ def _cells(character: str) -> int:
 def value_text(value: object) -> str:
     """Return one value as text: struct fields as `{name: value}`, times in UTC, NULL for None.
 
-    >>> value_text([{"rank": 1, "dish_id": "d001"}])
-    '[{rank: 1, dish_id: d001}]'
+    >>> value_text([{"rank": 1, "item_id": "i1"}])
+    '[{rank: 1, item_id: i1}]'
     """
     match value:
         case None:

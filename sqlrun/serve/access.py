@@ -6,7 +6,7 @@ A token is believed if one key in force has signed it, by that key's algorithm, 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -17,33 +17,39 @@ if TYPE_CHECKING:
 AUDIENCE = "sqlrun"
 OPERATOR = "operator"
 LONGEST_TOKEN = 8192
-MOST_RESTAURANTS = 1000
+MOST_OWNERS = 1000
 LONGEST_ID = 1000
 # The year 33658.
 LAST_TIME = 10**12
 # Tokens that were looked at are remembered: a page asks again every few minutes.
 REMEMBERED = 20_000
+NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose rows a caller may see: those of `owns`, or all of an operator. `until` is when the token ends (Unix time).
+    """Whose rows a caller may see: those of `owns`, ids by claim, or all of an operator.
 
+    `until` is when the token ends (Unix time).
     `id` tells callers apart in logs and limits, and says nothing of the token.
     """
 
     id: str
-    owns: frozenset[str]
+    owns: Mapping[str, frozenset[str]]
     operator: bool = False
     until: float = float("inf")
 
-    def may_see(self, owner: str) -> bool:
+    def may_see(self, claim: str, owner: str) -> bool:
         """Return whether a row of this owner may be seen."""
-        return self.operator or owner in self.owns
+        return self.operator or owner in self.owned(claim)
+
+    def owned(self, claim: str) -> frozenset[str]:
+        """Return the ids that a claim lists."""
+        return self.owns.get(claim, NOTHING)
 
 
 # On loopback without a key, whoever can open a socket here can read the files as well.
-ANYBODY_HERE = Caller("local", frozenset(), True)
+ANYBODY_HERE = Caller("local", {}, True)
 
 
 class Refused(Exception):
@@ -51,10 +57,10 @@ class Refused(Exception):
 
 
 class Gatekeeper:
-    """Reads tokens, and remembers those that it has believed."""
+    """Reads tokens, and remembers those that it has believed. `claims` are those that list owners' ids."""
 
-    def __init__(self, keys: Mapping[str, Key]) -> None:
-        self._keys = keys
+    def __init__(self, keys: Mapping[str, Key], claims: Collection[str]) -> None:
+        self._keys, self._claims = keys, claims
         self._known: OrderedDict[str, Caller] = OrderedDict()
 
     def use(self, keys: Mapping[str, Key]) -> None:
@@ -97,7 +103,7 @@ class Gatekeeper:
             raise
         except Exception as error:  # of any kind: what a stranger wrote may be nested, huge or of another type
             raise Refused(_why(error)) from None
-        return _caller(claims, sha256(token.encode()).hexdigest()[:12])
+        return _caller(claims, self._claims, sha256(token.encode()).hexdigest()[:12])
 
 
 def _why(error: Exception) -> str:
@@ -114,19 +120,24 @@ def _why(error: Exception) -> str:
             return "the token isn't a signed token that is believed here"
 
 
-def _caller(claims: Mapping[str, Any], name: str) -> Caller:
-    until, owns, scope = claims["exp"], claims.get("restaurants", []), claims.get("scope", "")
+def _caller(claims: Mapping[str, Any], named: Collection[str], name: str) -> Caller:
+    until, scope = claims["exp"], claims.get("scope", "")
     for claim in ("exp", "iat", "nbf"):
         if claim in claims and not _is_time(claims[claim]):
             raise Refused(f"the token's `{claim}` is no time")
-    if not isinstance(owns, list) or len(owns) > MOST_RESTAURANTS or not all(_is_id(one) for one in owns):
-        raise Refused("the token's `restaurants` is no list of ids")
+    owns = {claim: frozenset(_ids(claim, claims[claim])) for claim in named if claim in claims}
     if not isinstance(scope, str):
         raise Refused("the token's `scope` is no text")
     operator = OPERATOR in scope.split()
-    if not owns and not operator:
-        raise Refused("the token names no restaurant and no scope")
-    return Caller(name, frozenset(owns), operator, float(until))
+    if not any(owns.values()) and not operator:
+        raise Refused("the token names nobody whose rows are served here, and no scope")
+    return Caller(name, owns, operator, float(until))
+
+
+def _ids(claim: str, listed: Any) -> list[str]:
+    if not isinstance(listed, list) or len(listed) > MOST_OWNERS or not all(_is_id(one) for one in listed):
+        raise Refused(f"the token's `{claim}` is no list of ids")
+    return listed
 
 
 def _is_time(value: Any) -> bool:
@@ -139,13 +150,12 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_ID and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
-def token(key: Key, restaurants: list[str], operator: bool, now: float, seconds: float) -> str:
-    """Sign a token for an owner's restaurants or for an operator."""
+def token(key: Key, owns: Mapping[str, list[str]], operator: bool, now: float, seconds: float) -> str:
+    """Sign a token for an owner's ids, by claim, or for an operator."""
     import jwt
 
     claims: dict[str, Any] = {"aud": AUDIENCE, "iat": int(now), "exp": int(now + seconds)}
-    if restaurants:
-        claims["restaurants"] = restaurants
+    claims |= {claim: ids for claim, ids in owns.items() if ids}
     if operator:
         claims["scope"] = OPERATOR
     return jwt.encode(claims, key.key, algorithm=key.algorithm, headers={"kid": key.kid} if key.kid else None)

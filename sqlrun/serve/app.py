@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Route as Path_
 
+from sqlrun.dashboards.manifest import manifests
 from sqlrun.serve.answers import NOT_FOUND, Answer, problem
 from sqlrun.serve.gate import CALLER, CHALLENGE, ROUTE, Gate
 from sqlrun.serve.parameters import Wrong, read
@@ -40,14 +41,22 @@ def application(site: Site, background: Callable[[], None] = lambda: None) -> Ga
         turning.cancel()
         site.stop()
 
-    listed: list[Any] = [Path_(route.path, _endpoint(site, route), methods=["GET"]) for route in routes(site.offered)]
-    files = Files.read()
-    listed += [Path_(path, _file(files, path, name), methods=["GET"]) for path, name in PAGES.items()]
+    listed: list[Any] = [
+        Path_(_pattern(route), _endpoint(site, route), methods=["GET"]) for route in routes(site.offered)
+    ]
+    files = Files.read(manifests(site.offered.boards))
+    pages = {**{f"/{board.api}": PAGES["/"] for board in site.offered.boards}, **PAGES}
+    listed += [Path_(path, _file(files, path, name), methods=["GET"]) for path, name in pages.items()]
     listed += [Path_("/static/{name:path}", _file(files, "/static/{name}"), methods=["GET"])]
     handlers: Any = {HTTPException: _refused}
     inner = Starlette(routes=listed, exception_handlers=handlers, lifespan=lifespan)
     inner.router.redirect_slashes = False
     return Gate(site, inner)
+
+
+def _pattern(route: Route) -> str:
+    """Write a route's path as the router takes it."""
+    return route.path.replace(f"{{{route.wide}}}", f"{{{route.wide}:path}}") if route.wide else route.path
 
 
 async def _turning(site: Site) -> None:

@@ -8,7 +8,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,7 +112,7 @@ def _served(
         offered=offered,
         reader=reader,
         keys=keys,
-        gatekeeper=Gatekeeper(keys.by_id),
+        gatekeeper=Gatekeeper(keys.by_id, offered.claims),
         limits=limits,
         metrics=Metrics(),
         hosts=hosts if loopback else None,
@@ -123,12 +123,22 @@ def _served(
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     listening = _listening(options["host"], options["port"])
-    console.lines([f"Serving {shown}", f"at http://{shown_host}:{options['port']}/  (Ctrl-C stops it)"])
+    found = addresses(f"http://{shown_host}:{options['port']}/", [board.api for board in offered.boards])
+    console.lines([f"Serving {shown}", *found])
     try:
         _run(application(site, watcher.start), listening)
     finally:
         watcher.stop()
     return 0
+
+
+def addresses(root: str, boards: Sequence[str]) -> list[str]:
+    """Write where a server's pages are; several dashboards have an address each.
+
+    >>> addresses("http://a/", ["clicks"]), addresses("http://a/", ["clicks", "orders"])[1:]
+    (['at http://a/  (Ctrl-C stops it)'], ['   http://a/clicks', '   http://a/orders'])
+    """
+    return [f"at {root}  (Ctrl-C stops it)", *(f"   {root}{api}" for api in boards if len(boards) > 1)]
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -191,16 +201,38 @@ def logged(entry: Mapping[str, Any]) -> None:
         give_up(sys.stdout, error)  # whoever reads the log may leave; callers are served on
 
 
-def print_token(restaurants: tuple[str, ...], operator: bool, hours: float, file: Path | None) -> int:
-    """Carry out `sqlrun serve token`.
+def print_token(root: Path, owners: Sequence[str], operator: bool, hours: float, file: Path | None) -> int:
+    """Carry out `sqlrun serve token`; `owners` are its words `--ENTITY KEY`.
 
-    Raises: UsageError if nobody is named, or there is no key to sign with.
+    Raises: UsageError if nobody is named, an entity isn't one of the project's, or there is no key to sign with.
     """
     require_libraries()
     from sqlrun.serve.access import token
     from sqlrun.serve.keys import Keys
 
-    if not restaurants and not operator:
-        raise UsageError("for whom? --restaurant ID, as often as there are restaurants, or --operator")
-    Console().raw(token(Keys(file).signing(), list(restaurants), operator, time.time(), hours * 3600))
+    owns: dict[str, list[str]] = {}
+    if owners or not operator:
+        nouns = offer(project_files.project(root, Cache.of(root))).nouns
+        for noun, key in _pairs(owners, sorted(nouns)):
+            owns.setdefault(nouns[noun], []).append(key)
+    if not owns and not operator:
+        options = ", ".join(f"--{noun} KEY" for noun in sorted(nouns)) or "--ENTITY KEY"
+        raise UsageError(f"for whom? {options}, as often as there are keys, or --operator")
+    Console().raw(token(Keys(file).signing(), owns, operator, time.time(), hours * 3600))
     return 0
+
+
+def _pairs(words: Sequence[str], nouns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Read `--noun KEY` and `--noun=KEY`, as often as they stand.
+
+    Raises: UsageError for another word.
+    """
+    left = list(words)
+    while left:
+        noun, equals, key = left.pop(0).partition("=")
+        if noun.removeprefix("--") not in nouns or not noun.startswith("--"):
+            known = ", ".join(f"--{one}" for one in nouns) or "none"
+            raise UsageError(f"there is no option `{noun}`. This project's entities: {known}")
+        if not equals and not left:
+            raise UsageError(f"`{noun}` needs a KEY")
+        yield noun.removeprefix("--"), key if equals else left.pop(0)

@@ -1,4 +1,4 @@
-"""What the owners' dashboard reads of a tick, and the SQL that makes its answers. Pure.
+"""What a declared dashboard reads of a tick, and the SQL that makes its answers. Pure.
 
 All answers of a tick are computed when it is published, in one statement: a request finds bytes.
 """
@@ -7,31 +7,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from math import ceil, floor, isfinite
 from typing import Any
 
+from sqlrun.dashboards.nouns import BEFORE, Dashboard, Measure, Ranked
+from sqlrun.dashboards.shown_types import fields_of
 from sqlrun.engine_api import Relation
 from sqlrun.transpile.writer import identifier, string, timestamp
 
-OWNER = "restaurant_id"
-WINDOWS, HOURS, SLOTS, NAMES = "restaurant_windows", "fct_restaurant_hours", "fct_restaurant_slots", "restaurants"
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    WINDOWS: ("window_hours", OWNER, "n_orders", "total_sales", "top_dishes"),
-    HOURS: (OWNER, "hour_at", "n_orders", "total_sales"),
-    SLOTS: (OWNER, "slot_at", "n_orders", "total_sales"),
-    NAMES: (OWNER,),
-}
-# What is known of a restaurant, where the list of restaurants has it: the name in the answer, the column.
-KNOWN = {"name": "restaurant_name", "city": "city", "currency": "currency", "time_zone": "time_zone"}
 WEEK = timedelta(hours=168)
 TREND_HOURS = 168
+# Maximum number of items in a prepared list that is made of rows.
+MOST_ITEMS = 20
+# Maximum number of items that are added up on demand.
+MOST_LISTED = 50
 ISO = "%Y-%m-%dT%H:%M:%SZ"
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# The entity's key as every part of the statement has it: no name of a user's column meets it outside of its own table.
+KEY = "_entity"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A past stretch of time, (start, end], that a window of so many hours is compared with."""
+    """A past stretch of time, (start, end], that a window of `hours` is compared with."""
 
     hours: int
     name: str  # before: the same length just before. last_week: the same hours a week ago.
@@ -39,7 +40,7 @@ class Span:
     end: datetime
 
 
-def spans(as_of: datetime, widths: Sequence[int]) -> tuple[Span, ...]:
+def spans(as_of: datetime, widths: Sequence[int], compare: Sequence[str] = (BEFORE, "last_week")) -> tuple[Span, ...]:
     """List what each window is compared with.
 
     >>> [(s.name, f"{s.start:%d %H}", f"{s.end:%d %H}") for s in spans(datetime(2026, 5, 14, 12), [24])]
@@ -48,8 +49,9 @@ def spans(as_of: datetime, widths: Sequence[int]) -> tuple[Span, ...]:
     found = []
     for hours in widths:
         width = timedelta(hours=hours)
-        found.append(Span(hours, "before", as_of - 2 * width, as_of - width))
-        found.append(Span(hours, "last_week", as_of - WEEK - width, as_of - WEEK))
+        for name in compare:
+            end = as_of - (width if name == BEFORE else WEEK)
+            found.append(Span(hours, name, end - width, end))
     return tuple(found)
 
 
@@ -63,126 +65,321 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).strftime(ISO)
 
 
-def hour_range(as_of: datetime, widths: Sequence[int]) -> tuple[datetime, datetime]:
-    """Return which hours' facts are read: the oldest and the newest."""
-    starts = [span.start for span in spans(as_of, widths)]
-    return hour_of(min(*starts, trend_start(as_of))), as_of
+def ranges(board: Dashboard, as_of: datetime) -> Mapping[str, tuple[tuple[str, datetime, datetime], ...]]:
+    """Return which times of the trend's tables are read; a table with another purpose too is read whole."""
+    starts = [span.start for span in spans(as_of, board.widths, board.compare)]
+    low, found = hour_of(min(*starts, trend_start(as_of), as_of)), {}
+    if board.by_slot is not None:
+        # Hours that are made of slots need all of them; else those of begun hours, of which there may be none.
+        begun = tuple((board.by_slot.at, *edge) for edge in edges(board, as_of)) or ((board.by_slot.at, as_of, low),)
+        found[board.by_slot.table] = begun if board.by_hour else ((board.by_slot.at, low, as_of),)
+    if board.by_hour is not None:
+        found[board.by_hour.table] = ((board.by_hour.at, low, as_of),)
+    named = [timed.table for timed in (board.by_hour, board.by_slot) if timed is not None]
+    others = [board.windows, board.entity.table, *(m.table for m in board.measures), *(r.table for r in board.lists)]
+    return {table: some for table, some in found.items() if named.count(table) == 1 and table not in others}
 
 
-def edges(as_of: datetime, widths: Sequence[int]) -> tuple[tuple[datetime, datetime], ...]:
+def edges(board: Dashboard, as_of: datetime) -> tuple[tuple[datetime, datetime], ...]:
     """List the begun hours at the ends of the spans, (start, end]: of these the slots are read, of others the hours."""
-    moments = sorted({moment for span in spans(as_of, widths) for moment in (span.start, span.end)})
+    found = spans(as_of, board.widths, board.compare)
+    moments = sorted({moment for span in found for moment in (span.start, span.end)})
     return tuple((hour_of(moment), moment) for moment in moments if moment != hour_of(moment))
 
 
-def answers_sql(tables: Mapping[str, Relation], tick: int, as_of: datetime, widths: Sequence[int], since: str) -> str:
-    """Select a row for each restaurant that any table has, in the order of ids.
+def needs(board: Dashboard) -> Mapping[str, tuple[str, ...]]:
+    """List the columns without which a dashboard can't be shown, by table."""
+    found: dict[str, list[str]] = {}
 
-    Columns: the id; `known`, what is known of it as JSON; `window_<hours>`, the answer for each width as JSON; `hour`,
-    `n_orders` and `total_sales`, lists of its hours (since 1970, in no order) and what was ordered in them. `since`
-    says when the facts begin (ISO, "" where that isn't known): what began before can't be compared.
+    def add(table: str, *columns: str) -> None:
+        found.setdefault(table, []).extend(column for column in columns if column)
+
+    key, trend = board.entity.key, [measure.column for measure in board.trend]
+    add(board.windows, board.hours, key, *(m.column for m in board.shown), *(r.column for r in board.lists))
+    if board.entity.table:
+        add(board.entity.table, key)
+    for measure in board.beside:
+        add(measure.table, key, board.hours, measure.column)
+    for ranked in board.lists:
+        if ranked.table:
+            add(ranked.table, key, board.hours, ranked.item, ranked.label, ranked.value, ranked.money)
+    for timed in (board.by_hour, board.by_slot):
+        if timed is not None:
+            add(timed.table, key, timed.at, *trend)
+    return {table: tuple(dict.fromkeys(columns)) for table, columns in found.items()}
+
+
+def answers_sql(board: Dashboard, tables: Mapping[str, Relation], tick: int, as_of: datetime, since: str) -> str:
+    """Select a row for each entity that any table has, in the order of keys.
+
+    Columns: the key; `known`, what is known of it as JSON; `window_<hours>`, the answer for each width as JSON; `hour`
+    and `trend_<n>`, lists of its hours (since 1970, in no order) and of the measures in them. `since` says when the
+    facts begin (ISO, "" where that isn't known): what began before can't be compared.
     """
-    compared = spans(as_of, widths)
-    windows = ", ".join(
-        f"cast({_window(tick, as_of, hours, compared, since)} as varchar) as window_{hours}" for hours in widths
-    )
-    rows = ", ".join(
-        f"any_value({column}) filter (window_hours = {hours}) as {column}_{hours}"
-        for hours in widths
-        for column in ("n_orders", "total_sales", "top_dishes")
-    )
-    shown = "max(restaurant_name)" if _has(tables, WINDOWS, "restaurant_name") else "cast(null as varchar)"
-    return f"""
-        with whole as materialized ({_whole_sql(as_of, compared)}),
-        begun as ({_begun_sql(compared)}),
-        shown as (select {OWNER}, {shown} as shown_name, {rows} from {WINDOWS} group by {OWNER}),
-        everyone as (select {OWNER} from {NAMES} union select {OWNER} from shown union select {OWNER} from whole),
-        known as (
-            select {OWNER}, {{'id': {OWNER}, {_known(tables)}}} as known
-            from everyone left join {NAMES} using ({OWNER}) left join shown using ({OWNER})
-            where {OWNER} is not null
+    return _Statement(board, tables, tick, as_of, since).sql()
+
+
+def known_fields(board: Dashboard) -> Mapping[str, str]:
+    """List what answers say of an entity beside its key: the name in the answer, its column, "" for none."""
+    entity = board.entity
+    fields = {"name": entity.label}
+    if entity.place:
+        fields[place_key(board)] = entity.place
+    return fields | {"currency": entity.currency, "time_zone": entity.time_zone}
+
+
+def place_key(board: Dashboard) -> str:
+    """Return how answers call an entity's place: as its column."""
+    column = board.entity.place
+    return "place" if column in ("id", "name", "currency", "time_zone") else column
+
+
+class _Statement:
+    """One statement over the tables of a tick; each part has a row for each entity, which its key names."""
+
+    def __init__(
+        self, board: Dashboard, tables: Mapping[str, Relation], tick: int, as_of: datetime, since: str
+    ) -> None:
+        self.board, self.tick, self.as_of, self.since = board, tick, as_of, since
+        self.compared = spans(as_of, board.widths, board.compare) if board.trend else ()
+        self.types = {name: {c.name: c.type for c in table.columns} for name, table in tables.items()}
+        self.named_by = board.entity.table or board.windows
+
+    def sql(self) -> str:
+        """Join the parts."""
+        board = self.board
+        parts = {"shown": self._shown()}
+        if board.entity.table:
+            parts["named"] = self._grouped(board.entity.table, self._names())
+        if board.trend:
+            parts["hourly"] = self._hourly()
+            parts["whole"] = self._whole()
+        if board.by_slot is not None and self.compared:
+            parts["begun"] = self._begun(board.by_slot.table, board.by_slot.at)
+        for number, measure in enumerate(board.beside):
+            parts[f"beside_{number}"] = self._beside(number, measure)
+        for number, ranked in enumerate(board.lists):
+            if ranked.table:
+                parts[f"items_{number}"] = self._items(number, ranked)
+        everyone = " union ".join(f"select {KEY} from {p}" for p in ("named", "shown", "whole") if p in parts)
+        named = "".join(f" left join {part} using ({KEY})" for part in ("named", "shown") if part in parts)
+        joined = "".join(f" left join {part} using ({KEY})" for part in parts if part not in ("named", "hourly"))
+        written = ", ".join(
+            f"{name} as {'materialized ' if name == 'whole' else ''}({text})" for name, text in parts.items()
         )
-        select {OWNER}, cast(to_json(known) as varchar) as known, {windows},
-            coalesce(hour, []) as hour, coalesce(hour_orders, []) as n_orders, coalesce(hour_sales, []) as total_sales
-        from known left join shown using ({OWNER}) left join whole using ({OWNER}) left join begun using ({OWNER})
-        order by {OWNER}"""
+        windows = ", ".join(f"cast({self._window(hours)} as varchar) as window_{hours}" for hours in board.widths)
+        lists = ("hour", *(f"trend_{number}" for number in range(len(board.trend)))) if board.trend else ()
+        return f"""
+            with {written},
+            everyone as ({everyone}),
+            known as (
+                select {KEY}, {{'id': {KEY}, {self._known()}}} as known from everyone{named} where {KEY} is not null
+            )
+            select {KEY}, cast(to_json(known) as varchar) as known,
+                {", ".join([windows, *(f"coalesce({name}, []) as {name}" for name in lists)])}
+            from known{joined} order by {KEY}"""
+
+    def _grouped(self, table: str, columns: Sequence[str]) -> str:
+        """Select a row for each entity of a table."""
+        return f"select {self._key()}, {', '.join(columns)} from {_name(table)} group by 1"
+
+    def _key(self) -> str:
+        return f"cast({_name(self.board.entity.key)} as varchar) as {KEY}"
+
+    def _shown(self) -> str:
+        """Put an entity's windows side by side: whether there is a row, and each measure and list of it."""
+        board = self.board
+        found = [f"{self._text(board.windows, board.windows_label)} as shown_name"]
+        found += [] if board.entity.table else self._names()
+        for hours in board.widths:
+            found.append(f"{self._only('count(*)', hours)} > 0 as there_{hours}")
+            for number, measure in enumerate(board.shown):
+                found.append(f"{self._only(_any(measure.column), hours)} as m{number}_{hours}")
+            for number, ranked in enumerate(board.lists):
+                if ranked.column:
+                    found.append(f"{self._only(_any(ranked.column), hours)} as list{number}_{hours}")
+        return self._grouped(board.windows, found)
+
+    def _only(self, aggregate: str, hours: int) -> str:
+        return f"{aggregate} filter (where {_name(self.board.hours)} = {hours})"
+
+    def _text(self, table: str, column: str) -> str:
+        """Take a text that a tick may lack."""
+        return f"max({_name(column)})" if column in self.types[table] else "cast(null as varchar)"
+
+    def _names(self) -> list[str]:
+        fields = known_fields(self.board).items()
+        return [f"{self._text(self.named_by, column)} as known_{name}" for name, column in fields]
+
+    def _known(self) -> str:
+        """Write what is known of an entity; its windows' label where its own table has none."""
+        fields = {name: _name(f"known_{name}") for name in known_fields(self.board)}
+        fields["name"] = "coalesce(known_name, shown_name)"
+        return ", ".join(f"{_text(name)}: {value}" for name, value in fields.items())
+
+    def _hourly(self) -> str:
+        """Select the hours, as whole numbers since 1970: those of the table of hours, or the sums of the slots in each.
+
+        A slot is named by its end, so that the one that ends with an hour is of that hour.
+        """
+        board = self.board
+        if board.by_hour is not None:
+            columns = "".join(f", {_name(m.column)} as t{n}" for n, m in enumerate(board.trend))
+            at = f"epoch_us({_name(board.by_hour.at)}) // 3600000000"
+            return f"select {self._key()}, {at} as hour{columns} from {_name(board.by_hour.table)}"
+        assert board.by_slot is not None
+        sums = "".join(f", sum({_name(m.column)}) as t{n}" for n, m in enumerate(board.trend))
+        at = f"(epoch_us({_name(board.by_slot.at)}) - 1) // 3600000000"
+        return f"select {self._key()}, {at} as hour{sums} from {_name(board.by_slot.table)} group by 1, 2"
+
+    def _whole(self) -> str:
+        """Add up the whole hours of each span, and list those of the trend, in one pass over the hours."""
+        measures = range(len(self.board.trend))
+        trend = f"hour >= {_hours(trend_start(self.as_of))} and hour < {_hours(self.as_of, up=True)}"
+        sums = [
+            f"sum(t{n}) filter (hour >= {_hours(span.start)} and hour < {_hours(span.end)}) as whole{n}_{number}"
+            for number, span in enumerate(self.compared)
+            for n in measures
+        ]
+        lists = [
+            f"list(hour) filter ({trend}) as hour",
+            *(f"list(t{n}) filter ({trend}) as trend_{n}" for n in measures),
+        ]
+        return f"select {KEY}, {', '.join([*sums, *lists])} from hourly group by 1"
+
+    def _begun(self, table: str, at: str) -> str:
+        """Add up, for each span, the begun hour at its end without the one at its start."""
+        sums, at = [], _name(at)
+        for number, span in enumerate(self.compared):
+            at_start = f"{at} > {_at(hour_of(span.start))} and {at} <= {_at(span.start)}"
+            at_end = f"{at} > {_at(hour_of(span.end))} and {at} <= {_at(span.end)}"
+            for n, measure in enumerate(self.board.trend):
+                ends, starts = (
+                    f"coalesce(sum({_name(measure.column)}) filter ({when}), 0)" for when in (at_end, at_start)
+                )
+                sums.append(f"{ends} - {starts} as begun{n}_{number}")
+        return self._grouped(table, sums)
+
+    def _beside(self, number: int, measure: Measure) -> str:
+        """Put a measure of another table side by side, window by window."""
+        found = []
+        for hours in self.board.widths:
+            found.append(f"{self._only('count(*)', hours)} > 0 as there_b{number}_{hours}")
+            found.append(f"{self._only(_any(measure.column), hours)} as b{number}_{hours}")
+        return self._grouped(measure.table, found)
+
+    def _items(self, number: int, ranked: Ranked) -> str:
+        """List the first items of each window, of a table with a row for each."""
+        types = self.types[ranked.table]
+        columns = [c for c in (ranked.item, ranked.label, ranked.value, ranked.money) if c]
+        fields = ", ".join(f"{_text(c)}: {_value(types[c], _name(c))}" for c in dict.fromkeys(columns))
+        order = f"{_name(ranked.value)} desc nulls last, {_name(ranked.item)}"
+        found = f"list({{{fields}}} order by {order})[:{MOST_ITEMS}]"
+        sides = ", ".join(f"any_value(items) filter (hours = {w}) as list{number}_{w}" for w in self.board.widths)
+        inner = f"select {self._key()}, {_name(self.board.hours)} as hours, {found} as items from {_name(ranked.table)}"
+        return f"select {KEY}, {sides} from ({inner} group by 1, 2) group by 1"
+
+    def _window(self, hours: int) -> str:
+        board, windows = self.board, self.types[self.board.windows]
+        fields = {
+            board.entity.name: "known",
+            "tick": str(self.tick),
+            "as_of": _text(iso(self.as_of)),
+            "hours": str(hours),
+        }
+        for number, measure in enumerate(board.shown):
+            kind = windows[measure.column]
+            fields[measure.name] = _measure(measure, kind, f"m{number}_{hours}", f"there_{hours}")
+        for number, ranked in enumerate(board.lists):
+            items = f"coalesce(list{number}_{hours}, [])"
+            fields[ranked.name] = _listed(windows[ranked.column], items) if ranked.column else items
+        for number, span in enumerate(self.compared):
+            if span.hours == hours:
+                fields[span.name] = self._compared(number, span)
+        for number, measure in enumerate(board.beside):
+            kind = self.types[measure.table][measure.column]
+            fields[measure.name] = _measure(measure, kind, f"b{number}_{hours}", f"there_b{number}_{hours}")
+        return f"to_json({{{', '.join(f'{_text(name)}: {value}' for name, value in fields.items())}}})"
+
+    def _compared(self, number: int, span: Span) -> str:
+        """Write what a window is compared with, and the change as a share; NULL where the facts begin later."""
+        if self.since and iso(hour_of(span.start)) < self.since:
+            return "null"
+        fields = {"from": _text(iso(span.start)), "to": _text(iso(span.end))}
+        changes = {}
+        windows, board = self.types[self.board.windows], self.board
+        for n, measure in enumerate(board.trend):
+            kind = windows[measure.column]
+            before = f"(coalesce(whole{n}_{number}, 0) + coalesce(begun{n}_{number}, 0))"
+            place = board.shown.index(measure)
+            now = f"case when there_{span.hours} then m{place}_{span.hours} else 0 end"
+            fields[measure.name] = _sum(kind, before)
+            changes[f"{measure.name}_change"] = _share(now, before)
+        return f"{{{', '.join(f'{_text(name)}: {value}' for name, value in (fields | changes).items())}}}"
 
 
-def _has(tables: Mapping[str, Relation], table: str, column: str) -> bool:
-    return any(c.name == column for c in tables[table].columns)
+def _name(column: str) -> str:
+    return identifier(column, "duckdb")
 
 
-def _known(tables: Mapping[str, Relation]) -> str:
-    fields = {}
-    for name, column in KNOWN.items():
-        there = _has(tables, NAMES, column)
-        fields[name] = f"{NAMES}.{identifier(column, 'duckdb')}" if there else "cast(null as varchar)"
-    fields["name"] = f"coalesce({fields['name']}, shown_name)"
-    return ", ".join(f"'{name}': {value}" for name, value in fields.items())
+def _text(text: str) -> str:
+    return string(text, "duckdb")
 
 
-def _whole_sql(as_of: datetime, compared: Sequence[Span]) -> str:
-    """Add up the whole hours of each span, and list those of the trend, in one pass over the hours."""
-    trend = f"hour_at >= {_at(trend_start(as_of))} and hour_at < {_at(as_of)}"
-    sums = [
-        f"sum({column}) filter (hour_at >= {_at(hour_of(span.start))} and hour_at < {_at(hour_of(span.end))}) as {name}"
-        for number, span in enumerate(compared)
-        for column, name in (("n_orders", f"whole_n_{number}"), ("total_sales", f"whole_s_{number}"))
-    ]
-    return f"""
-        select {OWNER}, {", ".join(sums)},
-            list(epoch_us(hour_at) // 3600000000) filter ({trend}) as hour,
-            list(n_orders) filter ({trend}) as hour_orders,
-            list(total_sales) filter ({trend}) as hour_sales
-        from {HOURS} group by {OWNER}"""
-
-
-def _begun_sql(compared: Sequence[Span]) -> str:
-    """Add up, for each span, the begun hour at its end without the one at its start."""
-    sums = []
-    for number, span in enumerate(compared):
-        at_start = f"slot_at > {_at(hour_of(span.start))} and slot_at <= {_at(span.start)}"
-        at_end = f"slot_at > {_at(hour_of(span.end))} and slot_at <= {_at(span.end)}"
-        for column, name in (("n_orders", f"begun_n_{number}"), ("total_sales", f"begun_s_{number}")):
-            signs = f"case when {at_end} then {column} else 0 end - case when {at_start} then {column} else 0 end"
-            sums.append(f"sum({signs}) as {name}")
-    return f"select {OWNER}, {', '.join(sums)} from {SLOTS} group by {OWNER}"
+def _any(column: str) -> str:
+    return f"any_value({_name(column)})"
 
 
 def _at(moment: datetime) -> str:
     return timestamp(moment, "duckdb")
 
 
-def _window(tick: int, as_of: datetime, hours: int, compared: Sequence[Span], since: str) -> str:
-    then = {span.name: _compared(number, span, since) for number, span in enumerate(compared) if span.hours == hours}
-    return f"""to_json({{
-        'restaurant': known,
-        'tick': {tick},
-        'as_of': {string(iso(as_of), "duckdb")},
-        'hours': {hours},
-        'n_orders': coalesce(n_orders_{hours}, 0),
-        'total_sales': coalesce(cast(total_sales_{hours} as varchar), '0.00'),
-        'top_dishes': coalesce(top_dishes_{hours}, []),
-        'before': {then["before"]},
-        'last_week': {then["last_week"]}
-    }})"""
+def _hours(moment: datetime, *, up: bool = False) -> int:
+    """Count the whole hours since 1970 before a time; the begun one too where `up` says so."""
+    return (ceil if up else floor)(moment.timestamp() / 3600)
 
 
-def _compared(number: int, span: Span, since: str) -> str:
-    """Write what a window is compared with, and how much more it has as a share; NULL where the facts begin later."""
-    if since and iso(hour_of(span.start)) < since:
-        return "null"
-    n, s = (f"coalesce(whole_{kind}_{number}, 0) + coalesce(begun_{kind}_{number}, 0)" for kind in ("n", "s"))
-    return (
-        f"{{'from': {string(iso(span.start), 'duckdb')}, 'to': {string(iso(span.end), 'duckdb')}, "
-        f"'n_orders': cast({n} as bigint), 'total_sales': cast(cast({s} as decimal(18, 2)) as varchar), "
-        f"'n_orders_change': {_share(f'n_orders_{span.hours}', n)}, "
-        f"'total_sales_change': {_share(f'total_sales_{span.hours}', s)}}}"
-    )
+def _value(kind: str, value: str) -> str:
+    """Write a value as answers have it: decimals as texts, so that no digit is lost; NULL for what isn't finite."""
+    if kind.startswith("decimal"):
+        return f"cast({value} as varchar)"
+    return f"case when isfinite({value}) then {value} end" if kind in ("float", "double") else value
 
 
-def _share(column: str, before: str) -> str:
-    return f"round(cast(coalesce({column}, 0) - ({before}) as double) / nullif(cast({before} as double), 0), 4)"
+def _sum(kind: str, value: str) -> str:
+    """Write a sum of values of a type."""
+    if kind.startswith("decimal"):
+        return f"cast(cast({value} as decimal(38, {_scale(kind)})) as varchar)"
+    return _value(kind, f"cast({value} as double)") if kind in ("float", "double") else f"cast({value} as hugeint)"
+
+
+def _scale(kind: str) -> int:
+    return int(kind.removesuffix(")").rpartition(",")[2]) if "," in kind else 0
+
+
+def _measure(measure: Measure, kind: str, value: str, there: str) -> str:
+    """Write a measure of a window; of one without a row what adds up is 0."""
+    shown = _value(kind, value)
+    if not measure.adds_up:
+        return shown
+    zero = _text(f"{0:.{_scale(kind)}f}") if kind.startswith("decimal") else "0"
+    return f"case when {there} then {shown} else {zero} end"
+
+
+def _listed(kind: str, items: str) -> str:
+    """Write a list of structs; as it is, where each field is written as it is."""
+    fields = fields_of(kind) or {}
+    written = {name: _value(of, f"item[{_text(name)}]") for name, of in fields.items()}
+    if all(text == f"item[{_text(name)}]" for name, text in written.items()):
+        return items
+    return f"[{{{', '.join(f'{_text(name)}: {text}' for name, text in written.items())}}} for item in {items}]"
+
+
+def _share(now: str, before: str) -> str:
+    """Write a change as a share; NULL where there was nothing, or less, to compare with."""
+    then = f"cast({before} as double)"
+    share = f"round((cast({now} as double) - {then}) / {then}, 4)"
+    return f"case when {then} > 0 and isfinite({then}) and isfinite({share}) then {share} end"
 
 
 def trend_start(as_of: datetime) -> datetime:
@@ -190,14 +387,59 @@ def trend_start(as_of: datetime) -> datetime:
     return hour_of(as_of - timedelta(hours=TREND_HOURS))
 
 
-def trend(known: str, tick: int, as_of: datetime, hours: Mapping[str, Sequence[Any]]) -> str:
-    """Write the hours of a restaurant as JSON, in order; `hours` has a row's lists of `answers_sql`."""
-    rows = sorted(zip(hours["hour"], hours["n_orders"], hours["total_sales"], strict=True))
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
-    lists = {
-        "hour_at": [iso(epoch + timedelta(hours=hour)) for hour, _, _ in rows],
-        "n_orders": [orders for _, orders, _ in rows],
-        "total_sales": [str(sales) for _, _, sales in rows],
-    }
-    told = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of)), **lists}
-    return f'{{"restaurant":{known},{json.dumps(told, separators=(",", ":"))[1:]}'
+def trend(board: Dashboard, known: str, tick: int, as_of: datetime, lists: Mapping[str, Sequence[Any]]) -> str:
+    """Write the hours of an entity as JSON, in order; `lists` has a row's lists of `answers_sql`."""
+    columns = [lists[f"trend_{number}"] for number in range(len(board.trend))]
+    rows = sorted(zip(lists["hour"], *columns, strict=True), key=lambda row: row[0])
+    told: dict[str, Any] = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of))}
+    told["hour_at"] = [iso(EPOCH + timedelta(hours=row[0])) for row in rows]
+    for number, measure in enumerate(board.trend, 1):
+        told[measure.name] = [_plain(row[number], measure.whole) for row in rows]
+    return f'{{"{board.entity.name}":{known},{json.dumps(told, separators=(",", ":"))[1:]}'
+
+
+def _plain(value: Any, whole: bool) -> Any:
+    """Write a value of the trend; sums of whole numbers come as decimals, since they may be longer than 64 bits."""
+    if isinstance(value, Decimal):
+        return int(value) if whole else f"{value:f}"
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def behind(ranked: Ranked, tables: Mapping[str, Relation], as_of: datetime, hours: int) -> Mapping[str, Relation]:
+    """Return the tables that a list is added up from, the slots narrowed to a window."""
+    assert ranked.everything is not None
+    slots, names = ranked.everything.slots, ranked.everything.names
+    found = {slots.table: replace(tables[slots.table], ranges=((slots.at, as_of - timedelta(hours=hours), as_of),))}
+    return found | ({names: tables[names]} if names else {})
+
+
+def items_sql(
+    board: Dashboard, ranked: Ranked, tables: Mapping[str, Relation], key: str, as_of: datetime, hours: int
+) -> str:
+    """Add up all items of one entity in one window as JSON, the highest value first, at most `MOST_LISTED` of them."""
+    assert ranked.everything is not None
+    table, at, money = ranked.everything.slots.table, _name(ranked.everything.slots.at), ranked.everything.money
+    types = {column.name: column.type for column in tables[table].columns}
+    item, join = f"slots.{_name(ranked.item)}", ""
+    fields = {ranked.item: (item, "item")}
+    if ranked.label:
+        label = f"max(slots.{_name(ranked.label)})" if ranked.label in types else "cast(null as varchar)"
+        if names := ranked.everything.names:
+            label = "any_value(named.label)"
+            columns = f"{_name(ranked.item)} as item, max({_name(ranked.label)}) as label"
+            join = f"left join (select {columns} from {_name(names)} group by 1) as named on named.item = {item}"
+        fields[ranked.label] = (label, "label")
+    fields[ranked.value] = (f"sum(slots.{_name(ranked.value)})", _sum(types[ranked.value], "value"))
+    if money:
+        fields[money] = (f"sum(slots.{_name(money)})", _sum(types[money], "money"))
+    inner = ("item", "label", "value", "money") if ranked.label else ("item", "value", "money")
+    found = ", ".join(f"{made} as {name}" for (made, _), name in zip(fields.values(), inner, strict=False))
+    shown = ", ".join(f"{_text(name)}: {written}" for name, (_, written) in fields.items())
+    return f"""
+        with found as (
+            select {found} from {_name(table)} as slots {join}
+            where cast(slots.{_name(board.entity.key)} as varchar) = {_text(key)}
+                and slots.{at} > {_at(as_of - timedelta(hours=hours))} and slots.{at} <= {_at(as_of)}
+            group by 1 order by value desc nulls last, item limit {MOST_LISTED}
+        )
+        select cast(to_json({{{shown}}}) as varchar) as body from found order by value desc nulls last, item"""

@@ -12,7 +12,6 @@ from sqlrun.serve.access import ANYBODY_HERE, Caller, Refused
 from sqlrun.serve.answers import Answer, Headers, Message, Receive, Scope, Send, problem
 from sqlrun.serve.proxies import FORWARDED
 from sqlrun.serve.site import Site
-from sqlrun.serve.static import PAGES
 
 LONGEST_TARGET = 4096
 LONGEST_HEADERS = 32_768
@@ -33,7 +32,7 @@ ROUTE = "sqlrun.route"
 ADDRESS = "sqlrun.address"
 CLOSE: Headers = ((b"connection", b"close"),)
 CHALLENGE: Headers = ((b"www-authenticate", b"Bearer"),)
-NOBODY = Caller("", frozenset())
+NOBODY = Caller("", {})
 
 
 class Gate:
@@ -100,7 +99,7 @@ class Gate:
         except Refused as error:
             return self._limited(address) or problem(401, str(error), CHALLENGE)
         # A page and what it loads lie in memory, and all behind one proxy may ask for them at once.
-        is_page = scope["path"] in PAGES or scope["path"].startswith("/static/")
+        is_page = scope["path"] in self.site.pages or scope["path"].startswith("/static/")
         return None if is_page else self._limited(scope[CALLER].id or address)
 
     def _address(self, scope: Scope, given: Mapping[bytes, bytes]) -> str:

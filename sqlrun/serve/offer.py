@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from sqlrun.dashboards.names import entity_name
+from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import UsageError
 from sqlrun.project import Project
-from sqlrun.serve import dashboard
-
-DEFAULT_WIDTHS = (1, 24, 168)
 
 
 @dataclass(frozen=True, slots=True)
 class Mart:
-    """A table that callers may ask for: whose its rows are (`owned_by`, "": operators' alone), and by which columns."""
+    """A table that callers may ask for: whose its rows are (`owned_by`, "": operators' alone), and by which columns.
+
+    `claim` is the claim of tokens that lists an owner's ids.
+    """
 
     name: str
     owned_by: str
+    claim: str
     keys: tuple[str, ...]
     order: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a project's exposures let `sqlrun serve` give: its marts by name, and the dashboard if it has what it needs.
-
-    `missing` names the tables that the dashboard lacks; `widths` are its windows, in hours.
-    """
+    """What a project's exposures let `sqlrun serve` give: its marts by name, and its dashboards in their order."""
 
     marts: Mapping[str, Mart]
-    missing: tuple[str, ...]
-    widths: tuple[int, ...]
+    boards: tuple[Dashboard, ...]
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """List the claims of tokens that name owners."""
+        named = [board.entity.plural for board in self.boards]
+        named += [mart.claim for mart in self.marts.values() if mart.claim]
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def nouns(self) -> Mapping[str, str]:
+        """Return the claim of each noun that `sqlrun serve token` takes as an option."""
+        owned = {mart.claim.removesuffix("s"): mart.claim for mart in self.marts.values() if mart.claim}
+        return owned | {board.entity.name: board.entity.plural for board in self.boards}
 
 
 def offer(project: Project) -> Offer:
@@ -42,28 +54,32 @@ def offer(project: Project) -> Offer:
     columns = {m.name: [c.name for c in m.columns] for m in project.models}
     columns |= {s.name: [c.name for c in s.columns] for s in project.seeds}
     grains = {m.name: m.grain for m in project.models} | {s.name: s.grain for s in project.seeds}
+    boards = tuple(exposure.dashboard for exposure in project.exposures if exposure.dashboard is not None)
     marts: dict[str, Mart] = {}
     for exposure in project.exposures:
         for name in exposure.depends_on if exposure.serve else ():
             assert exposure.serve is not None
             owned_by = exposure.serve.owned_by if exposure.serve.owned_by in columns[name] else ""
+            claim = claim_of(owned_by, (exposure.dashboard, *boards)) if owned_by else ""
             known = marts.get(name)
-            if known and known.owned_by != owned_by:
+            if known and (known.owned_by, known.claim) != (owned_by, claim):
                 raise UsageError(f"two exposures serve {name}, one by `{known.owned_by}`, one by `{owned_by}`")
             keys = [key for key in exposure.serve.keys if key in columns[name]]
             keys = list(dict.fromkeys([*(known.keys if known else ()), *keys]))
-            marts[name] = Mart(name, owned_by, tuple(keys), grains[name] or tuple(columns[name]))
-    if not marts:
+            marts[name] = Mart(name, owned_by, claim, tuple(keys), grains[name] or tuple(columns[name]))
+    if not marts and not boards:
         raise UsageError(
-            "no exposure says what may be served. Declare one in models/marts/_exposures.yml: "
-            "docs/howto/serve-the-dashboard.md shows it"
+            "no exposure says what may be served. Declare one in models/marts/_exposures.yml, with `serve:` or "
+            "`dashboard:` under `config:`"
         )
-    missing = tuple(name for name in dashboard.NEEDS if name not in marts)
-    return Offer(marts, missing, _widths(project.vars.get("window_hours")))
+    return Offer(marts, boards)
 
 
-def _widths(wide: object) -> tuple[int, ...]:
-    """Take the windows that the project's models have, where its vars say it."""
-    if isinstance(wide, list | tuple) and wide and all(type(hours) is int and 0 < hours <= 8784 for hours in wide):
-        return tuple(wide)
-    return DEFAULT_WIDTHS
+def claim_of(column: str, boards: Iterable[Dashboard | None]) -> str:
+    """Return the claim that lists the ids of a column: that of the first dashboard by it, else the column's plural.
+
+    >>> claim_of("site_id", ())
+    'sites'
+    """
+    named = (board.entity.plural for board in boards if board is not None and board.entity.key == column)
+    return next(named, f"{entity_name(column)}s")

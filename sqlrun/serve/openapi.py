@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sqlrun.dashboards.nouns import Dashboard, Ranked
+from sqlrun.serve.dashboard import known_fields
 from sqlrun.version import __version__
 
 if TYPE_CHECKING:
@@ -31,26 +33,12 @@ def _or_null(schema: Schema) -> Schema:
 
 
 TIME = _text(format="date-time")
-MONEY = _text(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="An exact decimal, in the restaurant's currency.")
+DECIMAL = _text(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="An exact decimal.")
 COUNT: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": ["number", "string", "null"], "description": "A decimal is a text, so that no digit is lost."}
 SHARE: Schema = {"type": ["number", "null"], "description": "How much more than before, as a share: 0.25 is +25 %."}
 MAYBE: Schema = {"type": ["string", "null"]}
-RESTAURANT = _object(id=_text(), name=MAYBE, city=MAYBE, currency=MAYBE, time_zone=MAYBE)
-COMPARED = _or_null(
-    _object(
-        **{"from": TIME}, to=TIME, n_orders=COUNT, total_sales=MONEY, n_orders_change=SHARE, total_sales_change=SHARE
-    )
-)
-DISH = _object(dish_rank=COUNT, dish_id=_text(), dish_name=MAYBE, quantity=COUNT)
-WINDOW = _object(
-    restaurant=RESTAURANT, tick=COUNT, as_of=TIME, hours=COUNT, n_orders=COUNT, total_sales=MONEY,
-    top_dishes=_list(DISH), before=COMPARED, last_week=COMPARED,
-)  # fmt: skip
-TREND = _object(
-    **{"from": TIME}, restaurant=RESTAURANT, tick=COUNT, as_of=TIME,
-    hour_at=_list(TIME), n_orders=_list(COUNT), total_sales=_list(MONEY),
-)  # fmt: skip
-RESTAURANTS = _object(tick=COUNT, as_of=TIME, restaurants=_list(RESTAURANT), next=MAYBE)
+DASHBOARDS = _object(dashboards=_list({"type": "object"}))
 ROWS = _object(mart=_text(), tick=COUNT, as_of=TIME, rows=_list({"type": "object"}), next=MAYBE)
 OPERATIONS = _object(rows=_list({"type": "object"}))
 NONE_YET: Schema = {"type": ["integer", "null"]}
@@ -77,6 +65,47 @@ REFUSALS = {
     431: "The headers are too long.",
     503: "No tick can be shown yet, or the warehouse is away.",
 }
+
+
+class Shapes:
+    """The answers of one dashboard's routes, as JSON Schema."""
+
+    def __init__(self, board: Dashboard) -> None:
+        self.board = board
+        self.entity = _object(id=_text(), **dict.fromkeys(known_fields(board), MAYBE))
+
+    def entities(self) -> Schema:
+        """Describe a page of entities."""
+        return _object(tick=COUNT, as_of=TIME, **{self.board.entity.plural: _list(self.entity)}, next=MAYBE)
+
+    def window(self) -> Schema:
+        """Describe a window."""
+        board = self.board
+        fields = {board.entity.name: self.entity, "tick": COUNT, "as_of": TIME, "hours": COUNT}
+        fields |= {measure.name: NUMBER for measure in board.measures}
+        fields |= {ranked.name: _list(_item(ranked)) for ranked in board.lists}
+        return _object(**fields, **dict.fromkeys(board.compare if board.trend else (), self.compared()))
+
+    def compared(self) -> Schema:
+        """Describe what a window is compared with."""
+        fields = {"from": TIME, "to": TIME, **{measure.name: NUMBER for measure in self.board.trend}}
+        return _or_null(_object(**fields, **{f"{measure.name}_change": SHARE for measure in self.board.trend}))
+
+    def trend(self) -> Schema:
+        """Describe the hours of an entity."""
+        fields = {"tick": COUNT, "as_of": TIME, "from": TIME, self.board.entity.name: self.entity}
+        lists = {measure.name: _list(NUMBER) for measure in self.board.trend}
+        return _object(**fields, hour_at=_list(TIME), **lists)
+
+    def items(self) -> Schema:
+        """Describe a ranked list; its items stand under its name."""
+        return _object(**{self.board.entity.name: self.entity}, tick=COUNT, as_of=TIME, hours=COUNT)
+
+
+def _item(ranked: Ranked) -> Schema:
+    fields: Schema = {ranked.item: {"type": ["string", "integer"]}, ranked.value: NUMBER}
+    fields |= {ranked.label: MAYBE} if ranked.label else {}
+    return _object(**fields | ({ranked.money: NUMBER} if ranked.money else {}))
 
 
 def description(routes: Iterable[Route]) -> Mapping[str, Any]:

@@ -16,7 +16,10 @@ Handler = Callable[["Ask"], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path. `public` needs no token; `operator` needs the scope. `shape` is the answer as JSON Schema."""
+    """One path. `public` needs no token; `operator` needs the scope. `shape` is the answer as JSON Schema.
+
+    `wide` names the part of the path that may hold slashes, as keys do.
+    """
 
     path: str
     name: str
@@ -27,3 +30,4 @@ class Route:
     public: bool = False
     operator: bool = False
     media: str = "application/json"
+    wide: str = ""

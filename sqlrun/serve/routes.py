@@ -1,88 +1,27 @@
-"""The routes of the API: what each takes, who may ask, what it answers. Shell: the tick's files.
+"""The routes of marts, ticks and operators: what each takes, who may ask, what it answers. Shell: the tick's files.
 
-A route is declared once; the router, the check of parameters and the OpenAPI description are made from it.
+A route is declared once; the router, the check of parameters and the OpenAPI description are made from it. Those of
+dashboards are in `board_routes.py`.
 """
 
 from __future__ import annotations
 
-import bisect
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
-
-from sqlrun.errors import EngineError, SqlrunError
-from sqlrun.serve import marts, openapi
+from sqlrun.errors import SqlrunError
+from sqlrun.serve import board_routes, marts, openapi
 from sqlrun.serve.answers import NEVER, NOT_FOUND, Answer, as_json, problem
 from sqlrun.serve.dashboard import iso
 from sqlrun.serve.events import Events
 from sqlrun.serve.offer import Mart, Offer
 from sqlrun.serve.parameters import Kind, Number, Text, Wrong
+from sqlrun.serve.reading import read_files
 from sqlrun.serve.route import Route
 from sqlrun.serve.site import Ask, nothing_yet
 from sqlrun.serve.snapshot import Snapshot
 
 LIMIT = Number(100, 1, marts.MOST_ROWS)
 CURSOR = Text(most=120)
-# Marts are read from files: so many at once, and so many may wait.
-READING = 2
-MOST_WAITING = 32
-
-
-async def restaurants(ask: Ask) -> Answer:
-    """List the restaurants that the caller may see, by id."""
-    snapshot = ask.snapshot
-    if snapshot is None or not _has_dashboard(ask):
-        return _no_dashboard(ask)
-    ids, after, limit = snapshot.ids, ask.values["cursor"], ask.values["limit"]
-    if ask.caller.operator:
-        first = bisect.bisect_right(ids, after) if after else 0
-        rows = list(range(first, min(first + limit + 1, len(ids))))
-    else:
-        mine = sorted(one for one in ask.caller.owns if one in snapshot.rows and one > after)
-        rows = [snapshot.rows[one] for one in mine[: limit + 1]]
-    listed = b",".join(snapshot.body("known", row) for row in rows[:limit])
-    following = as_json(ids[rows[limit - 1]] if len(rows) > limit else None)
-    told = as_json({"tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)})[:-1]
-    return ask.made(told + b',"restaurants":[' + listed + b'],"next":' + following + b"}", snapshot)
-
-
-async def windows(ask: Ask) -> Answer:
-    """Return one window of one restaurant."""
-    snapshot = ask.snapshot
-    if snapshot is None or not _has_dashboard(ask):
-        return _no_dashboard(ask)
-    row = _row(ask, snapshot)
-    return NOT_FOUND if row is None else ask.prepared(snapshot, f"window_{ask.values['hours']}", row)
-
-
-async def hours(ask: Ask) -> Answer:
-    """Return the hours of one restaurant."""
-    snapshot = ask.snapshot
-    if snapshot is None or not _has_dashboard(ask):
-        return _no_dashboard(ask)
-    row = _row(ask, snapshot)
-    return NOT_FOUND if row is None else ask.prepared(snapshot, "hours", row)
-
-
-def _row(ask: Ask, snapshot: Snapshot) -> int | None:
-    """Find a restaurant; both questions are asked whatever the answer to the first, so that they take as long."""
-    wanted = ask.path["restaurant"]
-    row, allowed = snapshot.rows.get(wanted), ask.caller.may_see(wanted)
-    return row if allowed else None
-
-
-def _has_dashboard(ask: Ask) -> bool:
-    return not ask.site.offered.missing
-
-
-def _no_dashboard(ask: Ask) -> Answer:
-    if ask.site.offered.missing:
-        missing = ", ".join(ask.site.offered.missing)
-        return problem(404, f"this project has no dashboard: no exposure serves {missing}")
-    return nothing_yet(ask.site)
-
-
-_reading = CapacityLimiter(READING)
 
 
 async def mart(ask: Ask) -> Answer:
@@ -101,18 +40,13 @@ async def mart(ask: Ask) -> Answer:
         if kept is None:
             return problem(410, "the tick of this cursor isn't at hand any more; begin anew")
         snapshot = kept
-    if _reading.statistics().tasks_waiting >= MOST_WAITING:
-        return problem(503, "too many marts are being read; ask again", ((b"retry-after", b"1"),))
-    try:
-        return await to_thread.run_sync(_page, ask, found, snapshot, offset, limiter=_reading)
-    except EngineError:
-        return problem(503, "the warehouse can't be read just now", ((b"retry-after", b"5"),))
+    return await read_files(_page, ask, found, snapshot, offset)
 
 
 def _page(ask: Ask, found: Mart, snapshot: Snapshot, offset: int) -> Answer:
     table, limit = snapshot.marts[found.name], ask.values["limit"]
     keys = {key: ask.values[key] for key in found.keys if ask.values.get(key)}
-    owns = None if ask.caller.operator else ask.caller.owns
+    owns = None if ask.caller.operator else ask.caller.owned(found.claim)
     sql = marts.rows_sql(table, found, owns, keys, offset, limit + 1)
     rows = ask.site.reader.engine.query(sql, (table,))["body"].to_pylist()
     following = marts.cursor(snapshot.mark, offset + limit) if len(rows) > limit else None
@@ -186,29 +120,11 @@ def _keys(offered: Offer) -> list[str]:
 
 def routes(offered: Offer) -> tuple[Route, ...]:
     """List the routes of a server; those that describe them come last."""
-    widths = offered.widths
     keys: dict[str, Kind] = {key: Text() for key in _keys(offered)}
     paged: dict[str, Kind] = {"limit": LIMIT, "cursor": CURSOR}
-    width = Number(24 if 24 in widths else widths[0], among=widths)
-    one = "/api/v1/restaurants/{restaurant}"
     found = (
-        Route(
-            "/api/v1/restaurants",
-            "restaurants",
-            "The restaurants that the token may see.",
-            restaurants,
-            openapi.RESTAURANTS,
-            paged,
-        ),
-        Route(
-            f"{one}/windows",
-            "windows",
-            "Orders, sales and best dishes of one window.",
-            windows,
-            openapi.WINDOW,
-            {"hours": width},
-        ),
-        Route(f"{one}/hours", "hours", "Orders and sales, hour by hour, of the last 168 hours.", hours, openapi.TREND),
+        board_routes.listing(offered.boards),
+        *(route for board in offered.boards for route in board_routes.routes(board)),
         Route(
             "/api/v1/marts/{mart}",
             "mart",

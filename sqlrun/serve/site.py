@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,8 @@ from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import Offer
 from sqlrun.serve.operator import Operations
 from sqlrun.serve.proxies import Proxies
-from sqlrun.serve.snapshot import Reader, Snapshot
+from sqlrun.serve.snapshot import Board, Reader, Snapshot
+from sqlrun.serve.static import PAGES
 
 # Pages of a mart go on in the tick that they began in, while it is one of so many.
 KEPT_TICKS = 4
@@ -55,6 +57,11 @@ class Site:
     waiting: dict[asyncio.Event, str] = field(default_factory=dict)
     recent: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
 
+    @functools.cached_property
+    def pages(self) -> frozenset[str]:
+        """Return the addresses of the pages."""
+        return frozenset((*PAGES, *(f"/{board.api}" for board in self.offered.boards)))
+
     @property
     def open_here(self) -> bool:
         """Return whether everybody is an operator: without a key, which is for loopback alone."""
@@ -73,7 +80,7 @@ class Site:
     def remember(self, snapshot: Snapshot) -> None:
         """Keep a tick for the pages that have begun in it."""
         # Its marts alone: the answers of an old tick are given no more.
-        self.recent[snapshot.mark] = replace(snapshot, ids=(), rows={}, columns={}, packed={})
+        self.recent[snapshot.mark] = replace(snapshot, boards={})
         while len(self.recent) > KEPT_TICKS:
             self.recent.popitem(last=False)
 
@@ -101,19 +108,19 @@ class Ask:
             (b"sqlrun-stale", b"true" if live.stale(snapshot) else b"false"),
         )
 
-    def prepared(self, snapshot: Snapshot, column: str, row: int) -> Answer:
+    def prepared(self, snapshot: Snapshot, board: Board, column: str, row: int) -> Answer:
         """Answer with a tick's own bytes, packed as the caller likes it; they are packed once."""
         tag = f'W/"{snapshot.mark}"'.encode()
         headers = (*self.of_tick(snapshot), (b"etag", tag))
         if matches(self.has, tag):
             return Answer(304, headers=headers)
         how = packing(self.accepts)
-        body = snapshot.packed.get((column, row, how)) if how else None
+        body = board.packed.get((column, row, how)) if how else None
         if body is None:
-            plain = snapshot.trend(row) if column == "hours" else snapshot.body(column, row)
+            plain = board.trend(row) if column == "hours" else board.body(column, row)
             if not how or len(plain) < LEAST_PACKED:
                 return Answer(200, plain, headers=headers)
-            body = snapshot.packed[(column, row, how)] = packed(plain, how)
+            body = board.packed[(column, row, how)] = packed(plain, how)
         return Answer(200, body, headers=(*headers, (b"content-encoding", how.encode())))
 
     def made(self, body: bytes, snapshot: Snapshot | None = None) -> Answer:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
+from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -19,17 +20,15 @@ from sqlrun.serve.offer import Mart, Offer
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One tick's answers. `columns` are those of `dashboard.answers_sql`, by `ids`; `mark` tells ticks apart."""
+class Board:
+    """One dashboard's answers in a tick: `columns` are those of `dashboard.answers_sql`, a row for each of `ids`."""
 
+    declared: Dashboard
     published: Published
-    published_at: datetime
-    mark: str
-    ids: Sequence[str]
-    rows: Mapping[str, int]
-    columns: Mapping[str, Any]
-    widths: tuple[int, ...]
-    marts: Mapping[str, Relation]
+    ids: Sequence[str] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Relation] = field(default_factory=dict)
     packed: dict[tuple[str, int, str], bytes] = field(default_factory=dict)
 
     def body(self, column: str, row: int) -> bytes:
@@ -38,13 +37,25 @@ class Snapshot:
         return found
 
     def trend(self, row: int) -> bytes:
-        """Return the bytes of a restaurant's hours; they are written when they are asked for first."""
+        """Return the bytes of an entity's hours; they are written when they are asked for first."""
         key = ("hours", row, "")
         if key not in self.packed:
-            lists = {name: self.columns[name][row].as_py() for name in ("hour", "n_orders", "total_sales")}
+            named = ("hour", *(f"trend_{number}" for number in range(len(self.declared.trend))))
+            lists = {name: self.columns[name][row].as_py() for name in named}
             known, at = self.body("known", row).decode(), self.published
-            self.packed[key] = dashboard.trend(known, at.tick, at.as_of, lists).encode()
+            self.packed[key] = dashboard.trend(self.declared, known, at.tick, at.as_of, lists).encode()
         return self.packed[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One tick's answers: dashboards by the names of their API, and marts. `mark` tells ticks apart."""
+
+    published: Published
+    published_at: datetime
+    mark: str
+    boards: Mapping[str, Board]
+    marts: Mapping[str, Relation]
 
 
 class Reader:
@@ -63,34 +74,45 @@ class Reader:
         digest = f"{published.tick} {published.as_of.isoformat()} {to_json(published.tables)}"
         mark = f"{published.tick}-{hashlib.sha256(digest.encode()).hexdigest()[:12]}"
         marts = {name: _mart(self.warehouse, published, mart) for name, mart in self.offered.marts.items()}
-        found = Snapshot(
-            published=published,
-            published_at=published_at,
-            mark=mark,
-            ids=(),
-            rows={},
-            columns={},
-            widths=self.offered.widths,
-            marts=marts,
-        )
-        return found if self.offered.missing else self._with_dashboard(found)
+        boards = {board.api: self._board(board, published) for board in self.offered.boards}
+        return Snapshot(published, published_at, mark, boards, marts)
 
-    def _with_dashboard(self, found: Snapshot) -> Snapshot:
-        tick, as_of, widths = found.published.tick, found.published.as_of, found.widths
-        tables = {name: found.marts[name] for name in dashboard.NEEDS}
-        for name, columns in dashboard.NEEDS.items():
-            require(found.published, tables[name], columns, "the dashboard")
-        low, high = dashboard.hour_range(as_of, widths)
-        narrow = replace(tables[dashboard.HOURS], ranges=(("hour_at", low, high),))
-        edges = tuple(("slot_at", *edge) for edge in dashboard.edges(as_of, widths))
-        # Without an edge no slot is needed: a range that holds none.
-        slots = replace(tables[dashboard.SLOTS], ranges=edges or (("slot_at", high, low),))
-        tables |= {dashboard.HOURS: narrow, dashboard.SLOTS: slots}
-        sql = dashboard.answers_sql(tables, tick, as_of, widths, _begin(narrow))
+    def _board(self, board: Dashboard, published: Published) -> Board:
+        tick, as_of = published.tick, published.as_of
+        tables = {}
+        for name, columns in dashboard.needs(board).items():
+            tables[name] = self._table(published, name, f"the dashboard `{board.api}`")
+            require(published, tables[name], columns, f"the dashboard `{board.api}`")
+        for name, ranges in dashboard.ranges(board, as_of).items():
+            tables[name] = replace(tables[name], ranges=ranges)
+        begins = board.by_hour or board.by_slot
+        since = _begin(tables[begins.table], begins.at) if begins is not None else ""
+        sql = dashboard.answers_sql(board, tables, tick, as_of, since)
         answers = self.engine.query(sql, tuple(tables.values())).combine_chunks()
-        ids = answers[dashboard.OWNER].to_pylist()
+        ids = answers[dashboard.KEY].to_pylist()
         held = {name: answers[name].chunk(0) if ids else [] for name in answers.column_names}
-        return replace(found, ids=ids, rows={each: row for row, each in enumerate(ids)}, columns=held)
+        return Board(
+            declared=board,
+            published=published,
+            ids=ids,
+            rows={each: row for row, each in enumerate(ids)},
+            columns=held,
+            tables=self._behind_lists(board, published),
+        )
+
+    def _behind_lists(self, board: Dashboard, published: Published) -> Mapping[str, Relation]:
+        """Find the tables that lists are added up from on demand; a list whose tables this tick lacks has no more."""
+        found = {}
+        for ranked in board.lists:
+            for name in (ranked.everything.slots.table, ranked.everything.names) if ranked.everything else ():
+                if name in published.tables:
+                    found[name] = relation(self.warehouse, name, published.tables[name])
+        return found
+
+    def _table(self, published: Published, name: str, who: str) -> Relation:
+        if name not in published.tables:
+            raise UsageError(f"tick {published.tick} has no table `{name}`, which {who} needs. Run `sqlrun build`.")
+        return relation(self.warehouse, name, published.tables[name])
 
 
 def _mart(warehouse: str, published: Published, mart: Mart) -> Relation:
@@ -117,13 +139,16 @@ def require(published: Published, table: Relation, columns: Sequence[str], who: 
             )
 
 
-def _begin(hours: Relation) -> str:
-    """Return when the facts begin, by their files' statistics; "" where those don't say."""
-    files = delta_table.files_at(delta_table.open_table(hours.path, hours.version), ("hour_at",))
-    starts = [file.get("min.hour_at") for file in files]
+def _begin(table: Relation, at: str) -> str:
+    """Return the hour in which the facts begin, by their files' statistics; "" where those don't say."""
+    files = delta_table.files_at(delta_table.open_table(table.path, table.version), (at,))
+    starts = [file.get(f"min.{at}") for file in files]
     if not starts or any(start is None for start in starts):
         return ""
-    return min(dashboard.iso(_in_utc(start)) if isinstance(start, datetime) else str(start) for start in starts)
+    return min(
+        dashboard.iso(dashboard.hour_of(_in_utc(start))) if isinstance(start, datetime) else str(start)
+        for start in starts
+    )
 
 
 def _in_utc(moment: datetime) -> datetime:

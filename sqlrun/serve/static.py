@@ -17,6 +17,8 @@ KINDS: Mapping[str, bytes] = {
     ".js": b"text/javascript; charset=utf-8",
     ".css": b"text/css; charset=utf-8",
     ".svg": b"image/svg+xml",
+    ".png": b"image/png",
+    ".webmanifest": b"application/manifest+json",
 }
 # Asked for again each time, and told "the same" by its mark: a new version shows at once.
 AGAIN: Headers = ((b"cache-control", b"no-cache"), (b"vary", b"accept-encoding"))
@@ -30,15 +32,16 @@ class Files:
     packed: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @staticmethod
-    def read() -> Files:
-        """Read all files of the pages: name -> body and kind."""
+    def read(more: Mapping[str, bytes]) -> Files:
+        """Read all files of the pages: name -> body and kind; `more` are those that are made."""
         found = {
             f"{prefix}{file.name}": (file.read_bytes(), KINDS[file.suffix])
             for prefix, folder in FOLDERS.items()
             for file in sorted(folder.iterdir())
             if file.suffix in KINDS
         }
-        return Files(found)
+        made = {name: (body, KINDS[Path(name).suffix]) for name, body in more.items()}
+        return Files(found | made)
 
     def answer(self, name: str, accepts: bytes | None, has: bytes | None) -> Answer:
         """Return a file, packed as the caller likes it; 404 for what isn't one of them."""

@@ -40,7 +40,7 @@ HOMES = {
     "pytest": {"unit_tests.plugin"},
     "numpy": {"simulate.orders", "simulate.broken_lines"},
     "starlette": {"serve.app"},
-    "anyio": {"serve.routes"},
+    "anyio": {"serve.reading"},
     "uvicorn": {"serve.command", "serve.connections"},
     "jwt": {"serve.access", "serve.keys"},
     "prometheus_client": {"serve.metrics"},
@@ -56,8 +56,8 @@ LAYERS = (
     "__main__", "daemon", "cli", "simulate", "commands serve", "run", "unit_tests", "operations", "report",
     "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions", "check", "land",
     "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph", "parse",
-    "render", "load", "sources", "transpile", "events", "outcome", "project", "engine_api", "source_api", "storage",
-    "runtime", "errors version",
+    "render", "load", "sources", "transpile", "events", "outcome", "project", "dashboards", "engine_api",
+    "source_api", "storage", "runtime", "errors version",
 )  # fmt: skip
 # The commands that start and stop the daemon, whose forks run the command line.
 UPWARDS = {("cli.servers", "daemon.control")}
@@ -302,6 +302,28 @@ def test_importing_sqlrun_loads_nothing_heavy() -> None:
     assert shown.stdout.strip() == "[]"
 
 
+def test_no_module_knows_the_reference_project() -> None:
+    """Restaurants and dishes are the reference project's: `simulate` alone makes up orders of them."""
+    words = re.compile(r"(?i)restaurant|dish")
+    texts = [
+        path
+        for path in PACKAGE.rglob("*")
+        if path.suffix in (".py", ".js", ".html", ".css", ".j2", ".svg") and "simulate" not in path.parts
+    ]
+
+    assert len(texts) > 300
+    assert [str(path.relative_to(PACKAGE)) for path in texts if words.search(path.read_text())] == []
+
+
+def test_simulate_is_imported_for_its_command_alone() -> None:
+    """At import time and later."""
+    found = {name(p): {i for i in imports(p, typing=True) if i.startswith("sqlrun.simulate")} for p in MODULES}
+
+    assert {one: seen for one, seen in found.items() if seen and not one.startswith("simulate.")} == {
+        "cli.main": {"sqlrun.simulate.command", "sqlrun.simulate.command.command"}
+    }
+
+
 def test_text_is_split_at_line_feeds_alone() -> None:
     """`str.splitlines` splits a log at U+2028 and others that stand inside of its texts; `text_lines` doesn't."""
     found = [
@@ -322,7 +344,7 @@ WITHOUT_TIMES = {
     "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "land.drift_query",
     "land.missing_files", "land.relanding", "land.replay", "land.rule_changes", "maintain.changed_rows",
     "maintain.checksums", "report.history_data", "runtime.arrow_rows", "serve.answers", "serve.operator",
-    "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
+    "serve.board_routes", "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
     "unit_tests.run.answers",
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ import pytest
 from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError
 from sqlrun.expectations.catalogue import CATALOGUE
-from sqlrun.load import contract, profile, settings, suites
+from sqlrun.load import contract, dashboards, exposures, profile, settings, suites
 from sqlrun.project import ON_FAIL, SEVERITIES, Profile
 from sqlrun.report import log_lines
 from sqlrun.test_definitions import declared
@@ -235,6 +235,18 @@ def test_what_is_generated_is_current(file: str, marker: str, made: object) -> N
         settings.KEYS,
         profile.KEYS,
         declared.TEST_KEYS,
+        exposures.KEYS,
+        exposures.CONFIG_KEYS,
+        exposures.SERVE_KEYS,
+        dashboards.KEYS,
+        dashboards.ENTITY_KEYS,
+        dashboards.WINDOWS_KEYS,
+        dashboards.MEASURE_KEYS,
+        dashboards.RATIO_KEYS,
+        dashboards.LIST_KEYS,
+        dashboards.ALL_KEYS,
+        dashboards.TREND_KEYS,
+        dashboards.TIMED_KEYS,
         suites.SUITE_KEYS,
         suites.EXPECTATION_KEYS,
         SEVERITIES,

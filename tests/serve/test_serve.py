@@ -448,8 +448,9 @@ def test_the_description_lists_every_route(shown: TestClient) -> None:
     found = json.loads(shown.get("/openapi.json").content)
 
     assert sorted(found["paths"]) == [
-        "/api/v1/freshness", "/api/v1/health", "/api/v1/marts/{mart}", "/api/v1/operator/{view}",
-        "/api/v1/restaurants", "/api/v1/restaurants/{restaurant}/hours", "/api/v1/restaurants/{restaurant}/windows",
+        "/api/v1/dashboards", "/api/v1/freshness", "/api/v1/health", "/api/v1/marts/{mart}", "/api/v1/operator/{view}",
+        "/api/v1/restaurants", "/api/v1/restaurants/{restaurant}/hours",
+        "/api/v1/restaurants/{restaurant}/lists/{list}", "/api/v1/restaurants/{restaurant}/windows",
         "/api/v1/ticks/events", "/metrics",
     ]  # fmt: skip
 

@@ -25,6 +25,7 @@ from sqlrun.serve.limits import Limits
 from tests.support import served
 from tests.support.served import SECRET, Warehouse, bearer
 
+CLAIMS = ("restaurants",)
 OPERATOR, OWNER = bearer(operator=True), bearer("r0002")
 PRIVATE = ("/api/v1/restaurants", "/api/v1/restaurants/r0002/windows", "/api/v1/restaurants/r0002/hours",
            "/api/v1/marts/restaurant_windows", "/api/v1/freshness", "/api/v1/ticks/events", "/metrics")  # fmt: skip
@@ -254,9 +255,9 @@ def test_what_is_for_operators_is_not_for_owners(shown: TestClient) -> None:
 
 
 def test_a_token_that_was_believed_ends_all_the_same() -> None:
-    gatekeeper, made = Gatekeeper({"": SECRET}), token(SECRET, ["r0001"], False, 1000, 60)
+    gatekeeper, made = Gatekeeper({"": SECRET}, CLAIMS), token(SECRET, {"restaurants": ["r0001"]}, False, 1000, 60)
 
-    assert gatekeeper.caller(made, 1059).owns == {"r0001"}
+    assert gatekeeper.caller(made, 1059).owned("restaurants") == {"r0001"}
     with pytest.raises(Refused, match="expired"):
         gatekeeper.caller(made, 1060)
 
@@ -284,11 +285,13 @@ ED, RSA = Ed25519PrivateKey.generate(), generate_private_key(65537, 2048)
 
 def test_keys_of_each_kind_are_believed_by_their_own_algorithm_alone(tmp_path: Path) -> None:
     keys = Keys(keys_file(tmp_path, _oct("o", b"o" * 32), _public(ED, "e"), _public(RSA, "r")))
-    gatekeeper, now = Gatekeeper(keys.by_id), time.time()
+    gatekeeper, now = Gatekeeper(keys.by_id, CLAIMS), time.time()
     claims = {**GOOD, "exp": now + 60}
     good = {"o": (b"o" * 32, "HS256"), "e": (ED, "EdDSA"), "r": (RSA, "RS256")}
     for kid, (key, algorithm) in good.items():
-        assert gatekeeper.caller(jwt.encode(claims, key, algorithm, {"kid": kid}), now).owns == {"r0002"}
+        assert gatekeeper.caller(jwt.encode(claims, key, algorithm, {"kid": kid}), now).owned("restaurants") == {
+            "r0002"
+        }
         for other in good.keys() - {kid}:
             with pytest.raises(Refused):
                 gatekeeper.caller(jwt.encode(claims, key, algorithm, {"kid": other}), now)
@@ -304,21 +307,21 @@ def test_a_public_key_is_no_secret(tmp_path: Path, kid: str) -> None:
     for encoding in (Encoding.PEM, Encoding.DER):
         text = public.public_bytes(encoding, PublicFormat.SubjectPublicKeyInfo)
         with pytest.raises(Refused):
-            Gatekeeper(keys.by_id).caller(_by_hand({**HS, "kid": kid}, GOOD, text), time.time())
+            Gatekeeper(keys.by_id, CLAIMS).caller(_by_hand({**HS, "kid": kid}, GOOD, text), time.time())
 
 
 def test_keys_are_turned_without_a_pause(tmp_path: Path) -> None:
     """The old and the new are believed side by side; the old one's tokens end with it, remembered or not."""
     old, new = _oct("old", b"o" * 32), _oct("new", b"n" * 32)
     keys = Keys(keys_file(tmp_path, old))
-    gatekeeper, now = Gatekeeper(keys.by_id), time.time()
-    first = token(keys.signing(), ["r0001"], False, now, 60)
+    gatekeeper, now = Gatekeeper(keys.by_id, CLAIMS), time.time()
+    first = token(keys.signing(), {"restaurants": ["r0001"]}, False, now, 60)
     assert gatekeeper.caller(first, now)
 
     keys_file(tmp_path, new, old)
     assert keys.refresh()
     gatekeeper.use(keys.by_id)
-    second = token(keys.signing(), ["r0001"], False, now, 60)
+    second = token(keys.signing(), {"restaurants": ["r0001"]}, False, now, 60)
     assert gatekeeper.caller(first, now) and gatekeeper.caller(second, now)
 
     keys_file(tmp_path, new)

@@ -305,13 +305,13 @@ TOKENS = [
 @pytest.mark.parametrize("operator", [False, True])
 def test_no_token_breaks_the_gatekeeper(operator: bool) -> None:
     """Each odd value in each claim of a token that is signed rightly."""
-    gatekeeper = Gatekeeper({"": SECRET})
+    gatekeeper = Gatekeeper({"": SECRET}, ("restaurants",))
     for token in TOKENS:
         with suppress(Refused):
             caller = gatekeeper.caller(token, time.time())
-            assert caller.owns == {"r0002"} or caller.operator
-            json.dumps(sorted(caller.owns)).encode()
-            "".join(caller.owns).encode()
+            assert caller.owned("restaurants") == {"r0002"} or caller.operator
+            json.dumps(sorted(caller.owned("restaurants"))).encode()
+            "".join(caller.owned("restaurants")).encode()
 
 
 JSON = st.recursive(
@@ -326,8 +326,8 @@ JSON = st.recursive(
 def test_no_claims_break_the_gatekeeper(claims: dict[str, Any]) -> None:
     for payload in ({**SOUND, **claims}, claims):
         with suppress(Refused):
-            caller = Gatekeeper({"": SECRET}).caller(signed(json.dumps(payload)), 1e9)
-            "".join(caller.owns).encode()
+            caller = Gatekeeper({"": SECRET}, ("restaurants",)).caller(signed(json.dumps(payload)), 1e9)
+            "".join(caller.owned("restaurants")).encode()
 
 
 @pytest.mark.slow

@@ -10,19 +10,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from tests.support import served
+from tests.support import clicks, served
 from tests.support.served import Warehouse, bearer
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 STREAM = "/api/v1/ticks/events"
-CALLERS = {"operator": bearer(operator=True), "owner": bearer("r0002"), "nobody": {}}
+CALLERS = {
+    "operator": bearer(operator=True),
+    "owner": bearer("r0002"),
+    "of a site": bearer("docs", claim="sites"),
+    "nobody": {},
+}
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), served.project(tmp_path_factory.mktemp("project")))
-    warehouse.publish()
+    """A server of two dashboards, with the tables that lists are added up from."""
+    warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), clicks.project(tmp_path_factory.mktemp("project")))
+    warehouse.publish({**clicks.rows(1), "fct_restaurant_dish_slots": [], "dishes": []})
     site, watcher = served.site(warehouse)
     watcher.look()
     with served.client(site) as asked:

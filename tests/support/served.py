@@ -131,6 +131,7 @@ def project(folder: Path, **files: str) -> Project:
         shutil.copytree(ROOT / room, folder / room)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return project_files.project(folder)
 
@@ -144,7 +145,7 @@ def site(
     offered = offer(warehouse.project)
     reader = Reader(str(warehouse.folder), offered)
     live = Live(clock or (lambda: as_of_tick(warehouse.tick)), timedelta(minutes=15))
-    gatekeeper = Gatekeeper(held.by_id)
+    gatekeeper = Gatekeeper(held.by_id, offered.claims)
     hosts = frozenset({"testserver"})
     made = Site(
         live, offered, reader, held, gatekeeper, Limits(rate, 5 * rate), Metrics(), hosts, log or (lambda _: None),
@@ -160,7 +161,9 @@ def client(made: Site) -> Iterator[TestClient]:
         yield asked
 
 
-def bearer(*owns: str, operator: bool = False, key: Key = SECRET, seconds: float = 3600) -> dict[str, str]:
-    """Return the headers of a token for restaurants."""
+def bearer(
+    *owns: str, operator: bool = False, key: Key = SECRET, seconds: float = 3600, claim: str = "restaurants"
+) -> dict[str, str]:
+    """Return the headers of a token for restaurants, or for another claim's ids."""
     now = datetime.now(timezone.utc).timestamp()
-    return {"Authorization": f"Bearer {token(key, list(owns), operator, now, seconds)}"}
+    return {"Authorization": f"Bearer {token(key, {claim: list(owns)}, operator, now, seconds)}"}

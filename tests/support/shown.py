@@ -63,11 +63,13 @@ class Server:
         self.thread.join(SECONDS)
         assert not self.thread.is_alive()
 
-    def address(self, path: str = "/", *owns: str, operator: bool = False, **more: str) -> str:
+    def address(
+        self, path: str = "/", *owns: str, operator: bool = False, claim: str = "restaurants", **more: str
+    ) -> str:
         """Return a page's address, with a token behind its #."""
         values = dict(more)
         if owns or operator:
-            values["token"] = token(served.SECRET, list(owns), operator, time.time(), 3600)
+            values["token"] = token(served.SECRET, {claim: list(owns)}, operator, time.time(), 3600)
         return f"http://127.0.0.1:{self.port}{path}#" + "&".join(f"{k}={quote(v)}" for k, v in values.items())
 
 

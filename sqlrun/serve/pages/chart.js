@@ -7,6 +7,20 @@ const HOURS = [1, 2, 3, 6, 12, 24, 48].map((hours) => 3600 * hours);
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+const FONT = "12px system-ui, sans-serif";
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = FONT;
+const wide = (text) => Math.ceil(pen.measureText(text).width);
+
+// Leave out labels that the chart's edge would cut.
+function whole(u, splits, write, past) {
+  const room = u.bbox.width / devicePixelRatio + past;
+  return splits.map((at) => {
+    const text = write(at);
+    return u.valToPos(at, "x") + wide(text) / 2 > room ? "" : text;
+  });
+}
+
 // What uPlot is to draw. `drawn` has `at` (ms), `now`, `running` (bool) and `before` by hour, and how values and times
 // are written.
 function options(drawn, width, point) {
@@ -14,22 +28,25 @@ function options(drawn, width, point) {
   const many = drawn.at.length > MOST_BARS;
   const shape = many ? paths.stepped({ align: 1 }) : paths.bars({ size: [0.75, 60], align: 1, radius: 0.15 });
   const [ink, soft, dim, line] = ["--ink", "--ink-soft", "--dim", "--line"].map(colour);
-  const font = "12px system-ui, sans-serif";
+  const font = FONT;
+  const write = many ? drawn.times.weekday : drawn.times.clock;
+  // Pixels that the last label reaches beyond its bar.
+  const past = Math.max(8, Math.ceil(wide(write(drawn.at.at(-1))) / 2) - 4);
   const filled = { paths: shape, points: { show: false }, width: many ? 1.5 : 0 };
   return {
-    width, height: HEIGHT, padding: [10, 8, 0, 0],
+    width, height: HEIGHT, padding: [10, past, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), drawn.times.zone),
-    scales: { x: { range: (u, low, high) => [low, high + 3600] }, y: { range: (u, low, high) => [0, (high || 1) * 1.1] } },
+    scales: { x: { range: (u, low, high) => [low, high + 3600] }, y: { range: (u, low, high) => [low < 0 ? low * 1.1 : 0, high > 0 ? high * 1.1 : low < 0 ? 0 : 1.1] } },
     axes: [
       {
         stroke: dim, font, grid: { show: false }, ticks: { stroke: line, width: 1, size: 4 }, space: many ? 44 : 58, size: 30, incrs: HOURS,
-        values: (u, splits) => splits.map((at) => (many ? drawn.times.weekday : drawn.times.clock)(1000 * at)),
+        values: (u, splits) => whole(u, splits, (at) => write(1000 * at), past),
       },
       {
         stroke: dim, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, space: 36, incrs: drawn.steps,
-        size: (u, values) => 14 + 7 * Math.max(1, ...(values ?? []).map((text) => text.length)),
+        size: (u, values) => 14 + Math.max(7, ...(values ?? []).map(wide)),
         values: (u, splits) => splits.map(drawn.short),
       },
     ],

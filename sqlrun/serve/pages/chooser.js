@@ -1,28 +1,29 @@
-// Chooses one of the restaurants that may be seen: a dialog with a search.
+// Chooses one of the entities that may be seen: a dialog with a search.
 
 import { at, make } from "/static/elements.js";
 import { ask, path } from "/static/session.js";
+import { text } from "/static/texts.js";
 
 const A_PAGE = 1000;
 const MOST_SHOWN = 50;
 
-const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
-const title = (restaurant) => restaurant.name || restaurant.id;
+const plain = (words) => words.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+const title = (entity) => entity.name || entity.id;
 
-// Ask for all restaurants, page by page.
-async function all() {
+// Ask for all entities, page by page.
+async function all({ api, entity }) {
   const found = [];
   for (let cursor = null; ; ) {
-    const answer = await ask(path(["restaurants"], { limit: A_PAGE, ...(cursor && { cursor }) }));
-    found.push(...answer.restaurants);
+    const answer = await ask(path([api], { limit: A_PAGE, ...(cursor && { cursor }) }));
+    found.push(...answer[entity.plural]);
     cursor = answer.next;
     if (!cursor) break;
   }
-  return found.map((one) => ({ ...one, find: plain(`${title(one)} ${one.city ?? ""} ${one.id}`) }));
+  return found.map((one) => ({ ...one, place: one[entity.place] ?? "", find: plain(`${title(one)} ${one[entity.place] ?? ""} ${one.id}`) }));
 }
 
-// Make the dialog work; `chosen` is told of a restaurant's id.
-export function chooser(chosen) {
+// Make the dialog work for a dashboard; `chosen` gets an entity's id.
+export function chooser(board, chosen) {
   const [dialog, search, list, told] = ["chooser", "search", "found", "found-count"].map(at);
   let known = null;
 
@@ -32,10 +33,10 @@ export function chooser(chosen) {
     list.replaceChildren(
       ...found.slice(0, MOST_SHOWN).map((one) =>
         make("li", {}, make("button", { type: "button", value: one.id },
-          make("b", {}, title(one)), make("span", { class: "dim" }, [one.city, one.id].filter(Boolean).join(" · "))))),
+          make("b", {}, title(one)), make("span", { class: "dim" }, [one.place, one.id].filter(Boolean).join(" · "))))),
     );
-    const more = found.length > MOST_SHOWN ? `; the first ${MOST_SHOWN} are shown` : "";
-    told.textContent = found.length ? `${found.length} found${more}` : "None is called so.";
+    const more = found.length > MOST_SHOWN ? text("first", { n: MOST_SHOWN }) : "";
+    told.textContent = found.length ? text("found", { n: found.length }) + more : text("noneFound");
   }
   search.addEventListener("input", () => known && show());
   list.addEventListener("click", ({ target }) => {
@@ -49,9 +50,9 @@ export function chooser(chosen) {
     search.value = "";
     dialog.showModal();
     search.focus();
-    if (!known) told.textContent = "Loading …";
+    if (!known) told.textContent = text("loading");
     try {
-      known = await all();
+      known = await all(board);
       show();
     } catch (error) {
       told.textContent = error.message;

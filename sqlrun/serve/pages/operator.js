@@ -4,12 +4,13 @@ import { at, make, say } from "/static/elements.js";
 import { listen } from "/static/live.js";
 import { GOOD, LEVELS } from "/static/outcomes.js";
 import { ask, path, signedIn, signing } from "/static/session.js";
+import { locale } from "/static/texts.js";
 import { ago, count, long, times } from "/static/words.js";
 
 const AGAIN = 30_000;
 const { moment } = times("UTC");
-const MANY = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
-const SECONDS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 });
+const MANY = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
+const SECONDS = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
 
 const when = (time) => (time ? moment(time) : "–");
 const number = (value) => (value == null ? "–" : count(value));
@@ -72,11 +73,14 @@ const VIEWS = [
   },
 ];
 
+// On a phone each row is a card, and each cell has its title before it; roles say that it is a table still.
+const cell = (title, kind, inside) => make("td", { class: `${kind ?? ""} ${inside === "–" ? "nothing" : ""}`.trim(), role: "cell", "data-title": title }, inside);
+
 function table(view, rows, name) {
-  const head = view.columns.map(([title, , kind]) => make("th", { scope: "col", class: kind ?? "" }, title));
-  const body = rows.map((row) => make("tr", {}, ...view.columns.map(([, write, kind]) => make("td", { class: kind ?? "" }, write(row)))));
+  const head = view.columns.map(([title, , kind]) => make("th", { scope: "col", role: "columnheader", class: kind ?? "" }, title));
+  const body = rows.map((row) => make("tr", { role: "row" }, ...view.columns.map(([title, write, kind]) => cell(title, kind, write(row)))));
   return make("div", { class: "wide", role: "region", tabIndex: 0, "aria-label": name },
-    make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)));
+    make("table", { role: "table" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...head)), make("tbody", { role: "rowgroup" }, ...body)));
 }
 
 // Put a view's card on the page; what it gives back draws rows into it. Folded rows stand below, opened as they were.

@@ -1,86 +1,108 @@
-// The owner's page: what is shown, and when it is asked for anew.
+// A dashboard's page: which one, what is shown of it, and when it is asked for again.
 
 import { chooser } from "/static/chooser.js";
 import { at, make, say } from "/static/elements.js";
+import { lists } from "/static/lists.js";
 import { listen } from "/static/live.js";
-import { dishes, late, numbers, trend } from "/static/numbers.js";
+import { cards, late, numbers, trend } from "/static/numbers.js";
 import { ask, note, path, Refused, signedIn, signing, wanted } from "/static/session.js";
+import { language, speak, spoken, text } from "/static/texts.js";
 import { moved } from "/static/trend.js";
-import { ago, count, long, money, times, width } from "/static/words.js";
+import { ago, long, money, times, width, writer } from "/static/words.js";
 
-const USUAL = [1, 24, 168];
 const TRIES = 4;
 const LOOK_EVERY = 60_000;
 const AT_ONCE = 300;
+const MY_CLOCK = "sqlrun.clock";
 
-const page = { widths: USUAL, hours: Number(wanted.get("hours")) || 24, measure: "orders", restaurant: wanted.get("restaurant") };
-// What is shown, all of one tick: {tick, windows by hours, hours, guests, write, times}.
+const page = { board: null, id: null, hours: Number(wanted.get("hours")) || 24, measure: null };
+// What is shown, all of one tick: {tick, id, entity, windows by hours, hours, first, write, writers, times}.
 let shown = null;
+let drawLists = () => {};
+// The laying out of the page, which is done once.
+let laidOut = null;
 let number = 0;
 let waiting = null;
 let connection = null;
 let isStale = false;
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const trended = () => page.board.measures.filter((measure) => measure.trend);
 
 // Ask for all that is shown, until all of it is of one tick.
-async function fetched(restaurant) {
+async function fetched(id) {
   for (let tries = 0; tries < TRIES; tries += 1) {
-    const one = ["restaurants", restaurant];
+    const one = [page.board.api, id];
     const answers = await Promise.all([
-      ask(path([...one, "hours"])),
-      ...page.widths.map((hours) => ask(path([...one, "windows"], { hours }))),
+      ...(trended().length ? [ask(path([...one, "hours"]))] : []),
+      ...page.board.windows.map((hours) => ask(path([...one, "windows"], { hours }))),
     ]);
     if (answers.every((answer) => answer.tick === answers[0].tick)) {
-      const [hours, ...windows] = answers;
-      return { tick: hours.tick, hours, windows: new Map(windows.map((found) => [found.hours, found])) };
+      const hours = trended().length ? answers.shift() : null;
+      return { tick: answers[0].tick, hours, first: hours ?? answers[0], windows: new Map(answers.map((found) => [found.hours, found])) };
     }
     await pause(AT_ONCE);
   }
-  throw new Refused(0, "Ticks follow each other too quickly.");
+  throw new Refused(0, text("busy"));
 }
 
-async function firstRestaurant() {
-  const { restaurants, next } = await ask(path(["restaurants"], { limit: 2 }));
-  at("choose").hidden = restaurants.length + (next ? 1 : 0) < 2;
-  return restaurants[0]?.id ?? null;
+async function firstEntity() {
+  const { api, entity } = page.board;
+  const answer = await ask(path([api], { limit: 2 }));
+  const found = answer[entity.plural];
+  at("choose").hidden = found.length + (answer.next ? 1 : 0) < 2;
+  return found[0]?.id ?? null;
 }
 
-// Ask anew and show it; an answer that was overtaken by a later question is left alone.
+// Ask again and show it; an answer that was overtaken by a later question is left alone.
 async function load() {
   const mine = (number += 1);
   clearTimeout(waiting);
   try {
-    const first = await firstRestaurant();
-    const id = page.restaurant ?? first;
-    if (id === null) throw new Refused(204, "There is no restaurant yet.");
+    await (laidOut ??= declared());
+    const first = await firstEntity();
+    const id = page.id ?? first;
+    if (id === null) throw new Refused(204, "");
     const found = await fetched(id);
     if (mine === number) render(id, found);
   } catch (error) {
+    if (!page.board) laidOut = null;
     if (mine === number) failed(error);
   }
 }
 
+// The entity's clock, or the reader's where they ask for it or the entity has none.
+function clockOf(zone) {
+  const mine = times();
+  const theirs = zone ? times(zone) : mine;
+  const own = localStorage.getItem(MY_CLOCK) === "mine";
+  at("clock").hidden = theirs.zone === mine.zone;
+  say(at("clock"), text(own ? "theirClock" : "myClock"));
+  return own ? mine : theirs;
+}
+
 function render(id, found) {
-  const { restaurant } = found.hours;
-  const news = shown && shown.id === id ? moved(shown.hours, found.hours) : [];
+  const { board } = page;
+  const entity = found.first[board.entity.name];
   const same = shown && shown.id === id && shown.tick === found.tick;
+  const news = shown && shown.id === id ? moved(shown.hours, found.hours, board.entity.name, trended()) : [];
   if (!shown || shown.id !== id) at("late").hidden = true;
-  shown = { ...found, id, guests: same ? shown.guests : undefined, write: money(restaurant.currency), times: times(restaurant.time_zone) };
-  page.restaurant = id;
-  if (!found.windows.has(page.hours)) page.hours = page.widths.includes(24) ? 24 : page.widths[0];
-  note({ restaurant: id, hours: page.hours });
-  say(at("name"), restaurant.name || restaurant.id);
-  say(at("city"), restaurant.city ?? "");
-  document.title = `${restaurant.name || restaurant.id}: orders and sales`;
-  say(at("zone"), `Times in ${shown.times.zone.replaceAll("_", " ")}`);
+  const write = money(entity.currency);
+  const writers = Object.fromEntries(board.measures.map((measure) => [measure.name, writer(measure, write)]));
+  shown = { ...found, id, entity, write, writers, times: clockOf(entity.time_zone) };
+  page.id = id;
+  if (!found.windows.has(page.hours)) page.hours = board.windows.includes(24) ? 24 : board.windows[0];
+  note({ [board.entity.name]: id, hours: page.hours });
+  say(at("name"), entity.name || entity.id);
+  say(at("place"), entity[board.entity.place] ?? "");
+  document.title = `${entity.name || entity.id}: ${spoken(board.title)}`;
+  say(at("zone"), text("zone", { zone: shown.times.zone.replaceAll("_", " ") }));
   only("shown");
   at("shown").classList.remove("loading");
   at("shown").setAttribute("aria-busy", "false");
-  isStale = found.hours.stale;
+  isStale = found.first.stale;
   draw();
-  if (news.length) late(news, shown.write, shown.times);
-  guests();
+  if (news.length) late(news, trended(), writers, shown.times);
   if (!same) hear();
 }
 
@@ -88,49 +110,36 @@ function draw() {
   const found = shown.windows.get(page.hours);
   for (const button of at("windows").children) button.setAttribute("aria-pressed", String(Number(button.value) === page.hours));
   for (const button of at("measures").children) button.setAttribute("aria-pressed", String(button.value === page.measure));
-  const known = shown.guests instanceof Map ? (shown.guests.get(page.hours) ?? 0) : shown.guests;
-  numbers(found, known, shown.write);
-  dishes(found);
-  trend(shown.hours, page.hours, page.measure, shown.write, shown.times);
+  numbers(page.board, found, shown.writers);
+  drawLists(shown, found);
+  const measures = trended();
+  if (shown.hours) trend(shown.hours, page.hours, measures.find(({ name }) => name === page.measure), measures, shown.writers, shown.times);
   clock();
-}
-
-// Guests are a table of their own: where it isn't served, the average order is shown; where it is busy, it is asked again.
-async function guests() {
-  const mine = shown;
-  for (let tries = 0; mine.guests === undefined && tries < TRIES; tries += 1) {
-    try {
-      const answer = await ask(path(["marts", "restaurant_customers"], { restaurant_id: mine.id }));
-      if (answer.tick !== mine.tick) return;
-      mine.guests = new Map(answer.rows.map((row) => [row.window_hours, row.n_customers]));
-    } catch (error) {
-      if (error.status !== 503 && error.status !== 429) mine.guests = null;
-      else await pause(1000 * (error.after || 1));
-    }
-    if (mine !== shown) return;
-  }
-  mine.guests ??= null;
-  if (mine === shown) draw();
 }
 
 // Say to those who can't see it what has come.
 function hear() {
   const found = shown.windows.get(page.hours);
-  say(at("heard"), `As of ${shown.times.clock(found.as_of)}, last ${width(page.hours)}: ` +
-    `${count(found.n_orders)} orders, sales ${shown.write(found.total_sales)}.`);
+  const said = page.board.measures.filter((measure) => !measure.ratios.length).map((measure) => {
+    const written = shown.writers[measure.name].full(found[measure.name]);
+    const label = spoken(measure.label);
+    // German nouns are capitals everywhere.
+    return spoken(measure.many) ? written : `${language === "de" ? label : label.toLocaleLowerCase(language)} ${written}`;
+  });
+  say(at("heard"), text("heard", { time: shown.times.clock(found.as_of), window: width(page.hours), what: said.join(", ") }));
 }
 
-// Tell how old what is shown is: by the server's clock, since this one may be wrong.
+// Say how old what is shown is: by the server's clock, since this one may be wrong.
 function clock() {
   if (!shown) return;
-  const { as_of: asOf, age, received } = shown.hours;
+  const { as_of: asOf, age, received } = shown.first;
   const seconds = age + Math.max(0, Date.now() - received) / 1000;
   const time = shown.times.moment(asOf, +new Date(asOf) + 1000 * seconds);
-  at("as-of-text").replaceChildren("As of ", make("time", { dateTime: asOf }, time), `, ${ago(seconds)}`);
+  at("as-of-text").replaceChildren(`${text("asOf")} `, make("time", { dateTime: asOf }, time), `, ${ago(seconds)}`);
   at("dot").classList.toggle("open", connection === "open" && !isStale);
-  const old = seconds < 60 ? "" : ` They are ${long(seconds)} old.`;
-  if (connection instanceof Error) say(at("banner"), `No connection to the server: these numbers may have moved since.${old} Trying again …`);
-  else say(at("banner"), isStale ? `Newer numbers should have come by now.${old}` : "");
+  const old = seconds < 60 ? "" : text("old", { age: long(seconds) });
+  if (connection instanceof Error) say(at("banner"), text("away", { old }));
+  else say(at("banner"), isStale ? text("stale", { old }) : "");
 }
 
 // Show one of the page's parts alone.
@@ -142,16 +151,17 @@ function failed(error) {
   if (error.status === 401) {
     shown = null;
     say(at("banner"), "");
-    say(at("sign-in-why"), signedIn() ? `The server doesn’t take your token: ${error.message}.` : "These numbers are for the restaurant’s owner.");
+    say(at("sign-in-why"), signedIn() ? text("refused", { why: error.message }) : text("whose", nouns()));
     only("sign-in");
     at("token").focus();
     return;
   }
-  const foreign = error.status === 404 && page.restaurant && page.restaurant === wanted.get("restaurant");
+  const name = page.board?.entity.name;
+  const foreign = error.status === 404 && page.id && page.id === wanted.get(name);
   if (foreign && !shown) {
     // The address names one that isn't this token's: show its own.
-    page.restaurant = null;
-    wanted.delete("restaurant");
+    page.id = null;
+    wanted.delete(name);
     load();
     return;
   }
@@ -162,8 +172,8 @@ function failed(error) {
     return;
   }
   const none = error.status === 503 || error.status === 204;
-  say(at("problem-title"), none ? "No numbers yet" : "The numbers can’t be shown");
-  say(at("problem-text"), none ? "This page shows the first ones as soon as they are there." : error.message.replace(/\.?$/, "."));
+  say(at("problem-title"), text(none ? "noneYet" : "cannot"));
+  say(at("problem-text"), none ? text("soon") : error.message.replace(/\.?$/, "."));
   only("problem");
 }
 
@@ -193,27 +203,62 @@ async function look() {
   clock();
 }
 
-function buttons() {
-  at("windows").replaceChildren(...page.widths.map((hours) =>
-    make("button", { type: "button", value: String(hours), "aria-pressed": String(hours === page.hours) }, width(hours))));
+const nouns = () => ({ noun: spoken(page.board?.entity.noun) });
+
+function pressable(place, buttons, pressed) {
+  at(place).replaceChildren(...buttons.map(([value, label]) =>
+    make("button", { type: "button", value, "aria-pressed": String(value === pressed) }, label)));
 }
 
-// The project's windows stand in the description of the API.
-async function widths() {
-  try {
-    const described = await ask("/openapi.json");
-    const { parameters } = described.paths["/api/v1/restaurants/{restaurant}/windows"].get;
-    page.widths = parameters.find((one) => one.name === "hours").schema.enum ?? USUAL;
-  } catch {
-    // The usual ones are asked for.
+// Choose the dashboard that the address names; at "/" the first one of which the token shows something.
+async function declared() {
+  const { dashboards } = await ask(path(["dashboards"]));
+  if (!dashboards.length) throw new Refused(404, text("noBoard"));
+  const named = dashboards.find(({ api }) => location.pathname === `/${api}`);
+  let board = named ?? dashboards[0];
+  if (dashboards.length > 1) {
+    const nothing = (error) => {
+      // Which page is the first one can't be known now: ask again later.
+      if (!named && error.status !== 401) throw error;
+      return false;
+    };
+    const seen = await Promise.all(dashboards.map(({ api, entity }) =>
+      ask(path([api], { limit: 1 })).then((found) => found[entity.plural].length > 0).catch(nothing)));
+    const some = dashboards.filter((_, place) => seen[place]);
+    board = named ?? some[0] ?? board;
+    at("others").replaceChildren(...some.filter((one) => one !== board).map((one) => make("a", { href: `/${one.api}` }, spoken(one.title))));
+    at("others").hidden = !at("others").children.length;
   }
+  page.board = board;
+  begin(board);
+}
+
+// Lay out the page of a dashboard.
+function begin(board) {
+  document.head.append(make("link", { rel: "manifest", href: `/static/${board.api}.webmanifest` }));
+  speak(nouns());
+  document.title = spoken(board.title);
+  say(at("name"), spoken(board.title));
+  page.id = wanted.get(board.entity.name);
+  page.measure = trended()[0]?.name ?? null;
+  pressable("windows", board.windows.map((hours) => [String(hours), width(hours)]), String(page.hours));
+  pressable("measures", trended().map(({ name, label }) => [name, spoken(label)]), page.measure);
+  at("measures").hidden = trended().length < 2;
+  at("trend").hidden = !trended().length;
+  cards(board.measures);
+  drawLists = lists(board);
+  chooser(board, (id) => {
+    page.id = id;
+    load();
+  });
 }
 
 at("windows").addEventListener("click", ({ target }) => {
   if (!target.value) return;
   page.hours = Number(target.value);
   note({ hours: page.hours });
-  if (!shown) return buttons();
+  for (const button of at("windows").children) button.setAttribute("aria-pressed", String(button === target));
+  if (!shown) return;
   draw();
   hear();
 });
@@ -222,15 +267,14 @@ at("measures").addEventListener("click", ({ target }) => {
   page.measure = target.value;
   draw();
 });
+at("clock").addEventListener("click", () => {
+  if (localStorage.getItem(MY_CLOCK)) localStorage.removeItem(MY_CLOCK);
+  else localStorage.setItem(MY_CLOCK, "mine");
+  if (shown) render(shown.id, shown);
+});
 at("retry").addEventListener("click", load);
 signing();
-chooser((id) => {
-  page.restaurant = id;
-  load();
-});
-buttons();
-await widths();
-buttons();
+speak(nouns());
 load();
 look();
 listen(heardOf, connected);

@@ -2,6 +2,8 @@
 
 import { at } from "/static/elements.js";
 
+import { text } from "/static/texts.js";
+
 const TOKEN = "sqlrun.token";
 const PATIENCE = 20_000;
 
@@ -14,7 +16,7 @@ export class Refused extends Error {
   }
 }
 
-// What the address says behind #: the restaurant, the window. A token is taken out of it and kept for this tab.
+// What the address says behind #: the entity, the window. A token is taken out of it and kept for this tab.
 export const wanted = new URLSearchParams(location.hash.slice(1));
 if (wanted.get("token")) signIn(wanted.get("token"));
 wanted.delete("token");
@@ -27,23 +29,27 @@ addEventListener("hashchange", () => {
   location.reload();
 });
 
-function signIn(token) {
-  sessionStorage.setItem(TOKEN, token.trim());
+// Keep a token until the tab is closed; on this device, where its reader says so.
+function signIn(token, stay = false) {
+  (stay ? localStorage : sessionStorage).setItem(TOKEN, token.trim());
 }
 
+const kept = () => sessionStorage.getItem(TOKEN) ?? localStorage.getItem(TOKEN);
+
 export function signedIn() {
-  return sessionStorage.getItem(TOKEN) !== null;
+  return kept() !== null;
 }
 
 // Let a page's form and button sign in and out.
 export function signing() {
   at("sign-in").addEventListener("submit", (event) => {
     event.preventDefault();
-    signIn(at("token").value);
+    signIn(at("token").value, at("stay")?.checked);
     location.reload();
   });
   at("sign-out").addEventListener("click", () => {
     sessionStorage.removeItem(TOKEN);
+    localStorage.removeItem(TOKEN);
     location.reload();
   });
   at("sign-out").hidden = !signedIn();
@@ -57,26 +63,30 @@ export function note(values = {}) {
 
 // Ask, and give the answer as it comes in.
 export async function open(path, signal = AbortSignal.timeout(PATIENCE)) {
-  const token = sessionStorage.getItem(TOKEN);
+  const token = kept();
   let answer;
   try {
     answer = await fetch(path, { headers: token ? { Authorization: `Bearer ${token}` } : {}, signal });
   } catch {
-    throw new Refused(0, "The server doesn't answer.");
+    throw new Refused(0, text("silent"));
   }
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
   throw new Refused(answer.status, told.detail || answer.statusText, Number(answer.headers.get("retry-after")) || 0);
 }
 
+// A whole number that JavaScript can't hold stays as it is written.
+const exact = (key, value, context) =>
+  typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source ? context.source : value;
+
 // Ask for JSON. With it comes how many seconds old its tick was, and when that was so.
 export async function ask(path) {
   const answer = await open(path);
   const [age, stale] = [answer.headers.get("sqlrun-age"), answer.headers.get("sqlrun-stale")];
   try {
-    return { ...(await answer.json()), age: Number(age), stale: stale === "true", received: Date.now() };
+    return { ...JSON.parse(await answer.text(), exact), age: Number(age), stale: stale === "true", received: Date.now() };
   } catch {
-    throw new Refused(0, "The server's answer broke off.");
+    throw new Refused(0, text("brokeOff"));
   }
 }
 

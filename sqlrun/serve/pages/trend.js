@@ -1,33 +1,29 @@
-// The hours of a restaurant, one by one, and which of them a new tick has moved.
+// The hours of an entity, one by one, and which of them a new tick has moved.
 
 const HOUR = 3_600_000;
 const start = (time) => Math.floor(+new Date(time) / HOUR) * HOUR;
 
-// Make of an answer one entry for each hour, those without orders too: [{at, orders, sales, running}].
-export function hours(answer) {
+// Make of an answer one entry for each hour, those without rows too: [{at, values by measure, running}].
+export function hours(answer, measures) {
   const known = new Map(answer.hour_at.map((at, place) => [+new Date(at), place]));
   const end = +new Date(answer.as_of);
   const found = [];
   for (let at = start(answer.from); at < end; at += HOUR) {
     const place = known.get(at);
-    found.push({
-      at,
-      orders: place === undefined ? 0 : answer.n_orders[place],
-      sales: place === undefined ? 0 : Number(answer.total_sales[place]),
-      running: at + HOUR > end,
-    });
+    const values = Object.fromEntries(measures.map(({ name }) => [name, place === undefined ? 0 : answer[name][place]]));
+    found.push({ at, values, running: at + HOUR > end });
   }
   return found;
 }
 
-// List the hours that were over in the tick before and are told otherwise now: late, corrected or cancelled orders.
-export function moved(before, now) {
-  if (!before || before.restaurant.id !== now.restaurant.id || before.tick >= now.tick) return [];
-  const was = new Map(hours(before).filter((hour) => !hour.running).map((hour) => [hour.at, hour]));
-  return hours(now).flatMap((hour) => {
+// List the hours that were over in the tick before and have changed since: what came late or was corrected.
+export function moved(before, now, entity, measures) {
+  if (!before || !now || before[entity].id !== now[entity].id || before.tick >= now.tick) return [];
+  const was = new Map(hours(before, measures).filter((hour) => !hour.running).map((hour) => [hour.at, hour]));
+  return hours(now, measures).flatMap((hour) => {
     const old = was.get(hour.at);
     if (!old) return [];
-    const [orders, cents] = [hour.orders - old.orders, Math.round(100 * (hour.sales - old.sales))];
-    return orders || cents ? [{ at: hour.at, orders, sales: cents / 100, was: old, is: hour }] : [];
+    const by = Object.fromEntries(measures.map(({ name }) => [name, Math.round(100 * (hour.values[name] - old.values[name])) / 100]));
+    return Object.values(by).some(Boolean) ? [{ at: hour.at, by, was: old, is: hour }] : [];
   });
 }

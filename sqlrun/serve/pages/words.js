@@ -1,9 +1,16 @@
 // Numbers, money and times as a reader of this page writes them.
 
-const COUNT = new Intl.NumberFormat();
-const SHARE = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-const HOUR = 3_600_000;
+import { language, locale, spoken, text } from "/static/texts.js";
 
+const COUNT = new Intl.NumberFormat(locale);
+const SHARE = new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 1 });
+const NUMBER = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
+const PLURALS = new Intl.PluralRules(language);
+const AGO = new Intl.RelativeTimeFormat(locale, { numeric: "always" });
+const HOUR = 3_600_000;
+export const NONE = "–";
+
+// Whole numbers beyond 2^53 and decimals come as texts, which are written to the last digit.
 export const count = (number) => COUNT.format(number);
 
 // Write how much more: without a sign, which is drawn beside it; large ones without digits that nobody reads.
@@ -12,28 +19,47 @@ export function share(change) {
   return size >= 10 ? `${COUNT.format(Math.round(size + 1))}×` : SHARE.format(size >= 1 ? Math.round(100 * size) / 100 : size);
 }
 
-// How amounts of a restaurant are written: in its currency, or as bare numbers where that isn't known.
+// How amounts of an entity are written: in its currency, or as bare numbers where that isn't known.
 export function money(currency) {
   const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
   try {
-    const format = new Intl.NumberFormat(undefined, currency ? { style: "currency", currency } : digits);
+    const format = new Intl.NumberFormat(locale, currency ? { style: "currency", currency } : digits);
     return (amount) => format.format(amount);
   } catch {
-    const format = new Intl.NumberFormat(undefined, digits);
+    const format = new Intl.NumberFormat(locale, digits);
     return (amount) => `${format.format(amount)} ${currency}`;
   }
 }
 
-// How times of a restaurant are written: in its time zone, or in UTC where that isn't known.
+// How a measure's values are written: alone, and with its unit.
+export function writer(measure, amount) {
+  const plain = {
+    count, number: (value) => NUMBER.format(value), money: amount, percent: (value) => SHARE.format(value), seconds: short,
+  }[measure.format];
+  const alone = (value) => (value === null || value === undefined ? NONE : plain(value));
+  const unit = (value) => spoken(PLURALS.select(Math.abs(Number(value))) === "one" ? measure.one : measure.many);
+  return { alone, full: (value) => [alone(value), value === null ? "" : unit(value)].filter(Boolean).join(" ") };
+}
+
+const measured = (unit, display, number) => new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: display, maximumFractionDigits: 1 }).format(number);
+
+// Write seconds in the unit that suits them.
+function short(seconds) {
+  const size = Math.abs(Number(seconds));
+  if (size < 120) return measured("second", "short", Number(seconds));
+  return size < 7200 ? measured("minute", "short", seconds / 60) : measured("hour", "short", seconds / 3600);
+}
+
+// How times of an entity are written: in its time zone, in UTC where no browser knows that, in the reader's where it has none.
 export function times(zone) {
-  let timeZone = zone || "UTC";
+  let timeZone = zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   try {
-    new Intl.DateTimeFormat(undefined, { timeZone });
+    new Intl.DateTimeFormat(locale, { timeZone });
   } catch {
     timeZone = "UTC";
   }
   const format = (options) => {
-    const made = new Intl.DateTimeFormat(undefined, { timeZone, ...options });
+    const made = new Intl.DateTimeFormat(locale, { timeZone, ...options });
     return (time) => made.format(new Date(time));
   };
   const clock = format({ hour: "numeric", minute: "2-digit" });
@@ -42,24 +68,26 @@ export function times(zone) {
   const name = format({ year: "numeric", month: "2-digit", day: "2-digit" });
   return {
     zone: timeZone, clock, day, weekday,
-    // A time of today is told by the clock alone.
+    // A time of today is written without its day.
     moment: (time, now = Date.now()) => (name(time) === name(now) ? clock(time) : `${day(time)}, ${clock(time)}`),
     hour: (time) => `${weekday(time)} ${clock(time)}–${clock(+new Date(time) + HOUR)}`,
   };
 }
 
-const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+// Which unit seconds are written in, and how many of it.
+const unitOf = (seconds) => {
+  if (seconds < 3600) return ["minute", Math.floor(seconds / 60)];
+  return seconds < 48 * 3600 ? ["hour", Math.floor(seconds / 3600)] : ["day", Math.floor(seconds / 86_400)];
+};
 
-// Tell how long seconds are, in one unit.
-export function long(seconds) {
-  if (seconds < 3600) return plural(Math.floor(seconds / 60), "minute");
-  if (seconds < 48 * 3600) return plural(Math.floor(seconds / 3600), "hour");
-  return plural(Math.floor(seconds / 86_400), "day");
+// Write how long seconds are, in one unit.
+export const long = (seconds) => measured(unitOf(seconds)[0], "long", unitOf(seconds)[1]);
+
+export function ago(seconds) {
+  const [unit, many] = unitOf(seconds);
+  return seconds < 60 ? text("now") : AGO.format(-many, unit);
 }
 
-export const ago = (seconds) => (seconds < 60 ? "just now" : `${long(seconds)} ago`);
-
-// Name a window.
-export const width = (hours) => (hours >= 48 && hours % 24 === 0 ? plural(hours / 24, "day") : plural(hours, "hour"));
-
-export { plural };
+// Name a window, or a number of hours.
+export const width = (hours) => (hours >= 48 && hours % 24 === 0 ? measured("day", "long", hours / 24) : measured("hour", "long", hours));
+export const hoursOf = (many) => measured("hour", "long", many);

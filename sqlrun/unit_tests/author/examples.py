@@ -45,8 +45,8 @@ def likes(columns: Iterable[Column]) -> Mapping[str, str]:
     """Return the example value of each column whose description names one.
 
     >>> from sqlrun.errors import Place
-    >>> likes([Column("dish_id", "string", "The dish, like d001.", Place("x"))])
-    {'dish_id': 'd001'}
+    >>> likes([Column("item_id", "string", "The item, like d001.", Place("x"))])
+    {'item_id': 'd001'}
     """
     found = ((c.name, re.search(r"\blike ([A-Za-z]*[\d-]*\d)\b", c.description)) for c in columns)
     return {name: like[1] for name, like in found if like}
