@@ -382,7 +382,7 @@ class Alerts:
 class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
-    Every so many ticks a build looks after the tables (`maintain_every`, 0: never); `keep_ticks` of them stay whole.
+    A build vacuums the tables after every `vacuum_every` ticks (0: never) and retains the newest `keep_ticks` ticks.
     A check that takes longer than `check_timeout` seconds is an error, and so is a statement after `statement_timeout`.
     A build that is to stop finishes its tick if that takes no longer than `stop_grace` seconds.
     """
@@ -392,7 +392,7 @@ class Profile:
     warehouse: str
     threads: int = 2
     settings: Mapping[str, str] = field(default_factory=dict)
-    maintain_every: int = 288
+    vacuum_every: int = 288
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
     check_timeout: int = 60

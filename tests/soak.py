@@ -106,7 +106,7 @@ def project(folder: Path, engine: str, keep: int) -> Path:
             "largest", "shop string", "amount decimal(10,2)", extra="    grain: [shop]"
         ),
         "profiles/local.yml":
-            f"engine: {engine}\nwarehouse: warehouse\nmaintain_every: {keep}\nkeep_ticks: {keep}\n{settings(engine)}",
+            f"engine: {engine}\nwarehouse: warehouse\nvacuum_every: {keep}\nkeep_ticks: {keep}\n{settings(engine)}",
     })  # fmt: skip
     return folder
 

@@ -45,8 +45,10 @@ def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: b
     del no_server  # `daemon/entry.py` has looked at it
     gc.set_threshold(*GARBAGE)
     atexit.register(leave)
+    from sqlrun.runtime import old_names
     from sqlrun.runtime.disk_cache import WANTED
 
+    old_names.begin()
     context.obj = project_dir
     WANTED.set(not no_cache)
 

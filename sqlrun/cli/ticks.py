@@ -145,11 +145,21 @@ def verify(
 )  # fmt: skip
 @click.pass_obj
 @report_errors
-def maintain(root: Path, profile: str | None, env: str | None, keep: int | None) -> None:
-    """Put small files together and delete those that no kept tick needs; readers see the same rows."""
-    from sqlrun.commands.ticks import maintain_tables
+def vacuum(root: Path, profile: str | None, env: str | None, keep: int | None) -> None:
+    """Compact small files and delete files that no retained tick reads; readers see the same rows."""
+    from sqlrun.commands.ticks import vacuum_tables
 
-    sys.exit(maintain_tables(root, profile, env, keep, utc_now()))
+    sys.exit(vacuum_tables(root, profile, env, keep, utc_now()))
+
+
+@click.command(hidden=True, params=vacuum.params)
+@click.pass_context
+def maintain(context: click.Context, **options: Any) -> None:
+    """Run `sqlrun vacuum` under its old name."""
+    from sqlrun.runtime import old_names
+
+    old_names.warn("sqlrun maintain", "sqlrun vacuum")
+    context.forward(vacuum)
 
 
 @click.command()
@@ -227,4 +237,4 @@ def doctor(root: Path, profile: str | None, repair: bool) -> None:
     sys.exit(examine_warehouse(root, profile, repair, utc_now()))
 
 
-COMMANDS = (show, views, plan, ticks, diff, verify, maintain, rollback, history, environments, doctor)
+COMMANDS = (show, views, plan, ticks, diff, verify, vacuum, rollback, history, environments, doctor, maintain)

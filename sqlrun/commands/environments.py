@@ -59,7 +59,7 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
     """Delete an environment's ledger, then its tables; name those.
 
     A table that production has taken over, or that it showed in any of its ticks, stays. A crash in between leaves
-    tables that nobody shows: `sqlrun maintain` deletes them.
+    tables that nobody shows: `sqlrun vacuum` deletes them.
     Raises: UsageError if there is no such environment, or it is production.
     """
     if not ledger.env:

@@ -117,14 +117,14 @@ def plan_edits(
     return 0
 
 
-def maintain_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:
-    """Carry out `sqlrun maintain`."""
+def vacuum_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:
+    """Carry out `sqlrun vacuum`."""
     from sqlrun.operations import maintenance
 
     prepared = pipeline.prepare(root, Cache.of(root))
     keep = keep or profile_of(root, prepared, name).keep_ticks
-    done = maintenance.maintain(ledger_of(root, prepared, name, env), keep, clock, lambda _: None)
-    Console().lines(outcome_lines.upkeep(done, keep))
+    done = maintenance.vacuum(ledger_of(root, prepared, name, env), keep, clock, lambda _: None)
+    Console().lines(outcome_lines.vacuumed(done, keep))
     return 0
 
 

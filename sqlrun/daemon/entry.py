@@ -12,7 +12,7 @@ from collections.abc import Sequence
 # What a server may run; the rest stays on its own, needs no warmth or is about the server.
 SERVED = frozenset({
     "build", "check", "compile", "diff", "doctor", "drift", "env", "explain", "history", "lineage", "ls", "maintain",
-    "plan", "quarantine", "rollback", "show", "test", "ticks", "verify", "views",
+    "plan", "quarantine", "rollback", "show", "test", "ticks", "vacuum", "verify", "views",
 })  # fmt: skip
 # A command with one of these stays and is warm by itself, or says no more than its help.
 ALONE = ("--every", "--watch", "--help", "-h")

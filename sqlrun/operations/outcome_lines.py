@@ -38,10 +38,10 @@ def checksum(found: Found) -> list[Line | str]:
     return lines
 
 
-def upkeep(done: Done, keep: int) -> list[str]:
-    """Return what was done to the tables' files."""
-    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs deleted"
-    lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
-    lines += [f"{old}; kept whole: the newest {counted(keep, 'tick')}."]
-    lines += [f"Deleted {path}, which none of them shows." for path in done.tables]
-    return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines
+def vacuumed(done: Done, keep: int) -> list[str]:
+    """Say what a vacuum has done to the files of the tables."""
+    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs"
+    lines = [f"Compacted {counted(done.merged, 'small file')} into {done.made:,}."]
+    lines += [f"Deleted {old}; retained the newest {counted(keep, 'tick')}."]
+    lines += [f"Deleted the table {path}, which no retained tick reads." for path in done.tables]
+    return [*lines, f"Readers see the same rows, now as tick {done.tick}."] if done.tick else lines

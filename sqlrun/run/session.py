@@ -30,6 +30,7 @@ from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
 from sqlrun.report.console import Console
 from sqlrun.report.findings import About
+from sqlrun.report.log_lines import Line
 from sqlrun.report.run_results_file import Artifacts
 from sqlrun.run import alert_sender
 from sqlrun.run.tick import Request, tick
@@ -132,7 +133,7 @@ class Session:
                 for as_of in self._times(times, ledger):
                     result = self._tick(engine, ledger, as_of, refresh, holder, options)
                     if result.published:
-                        self._look_after(ledger, result.tick, holder)
+                        self._vacuum(ledger, result.tick, holder)
                     refresh = False
                     code = 0 if result.published else 1
                     if code and not times.is_endless:
@@ -329,19 +330,19 @@ class Session:
     def _say(self, text: str) -> None:
         self.console.print(text, "warning")
 
-    def _look_after(self, ledger: Ledger, tick: int, holder: str) -> None:
-        """Look after the tables where it is time to; the tick is published, whatever comes of it."""
+    def _vacuum(self, ledger: Ledger, tick: int, holder: str) -> None:
+        """Vacuum the tables when it is due; a failure costs no tick, as the tick is published already."""
         keep = self.target.keep_ticks
-        if not maintenance.due(ledger, tick, self.target.maintain_every):
+        if not maintenance.due(ledger, tick, self.target.vacuum_every):
             return
         try:
-            done = maintenance.look_after(ledger, keep, self.clock(), holder, lambda _: None)
+            done = maintenance.vacuum_held(ledger, keep, self.clock(), holder, lambda _: None)
         except LockedError:
             raise
         except (SqlrunError, OSError) as error:
-            self.console.print(f"Upkeep failed, and is tried again after the next tick: {error}", "warning")
+            self.console.print(f"The vacuum failed; the build tries again after the next tick: {error}", "warning")
         else:
-            self.console.lines(outcome_lines.upkeep(done, keep))
+            self.console.lines([Line(text) for text in outcome_lines.vacuumed(done, keep)])
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -60,7 +60,7 @@ def project(folder: Path, extra: str = "", config: str = "") -> Path:
             "models/stg.yml": broken.contract("stg", *SALE, extra=about),
             "models/fct.sql": BELOW,
             "models/fct.yml": broken.contract("fct", *SALE, extra="    repeats: true"),
-            "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\nmaintain_every: 0\n",
+            "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\nvacuum_every: 0\n",
         },
     )
 
@@ -329,7 +329,7 @@ def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them
 
     run("rollback", "--to", "1")
     run("build", "--skip-tests", "--as-of", (START + 3 * FIVE).isoformat())
-    run("maintain", "--keep-ticks", "1")
+    run("vacuum", "--keep-ticks", "1")
     # Weeks of them are needed, however few ticks are kept. What came since tick 1 was measured anew.
     found = [m for m in measures.read(str(root / "warehouse")) if m["measure"] == "rows"]
     assert [(m["tick"], m["published"], m["value"], m["interval_seconds"]) for m in found] == [

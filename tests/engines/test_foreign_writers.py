@@ -256,10 +256,10 @@ def test_an_environment_takes_nothing_of_productions_back_and_reads_none_of_it(s
 
 def test_upkeep_says_why_it_waits(site: Site) -> None:
     change(site, "fct_slots", "delete")
-    said = command(site, "maintain", code=2)
+    said = command(site, "vacuum", code=2)
     assert "fct_slots" in said and "another hand" in said and "DELETE" in said, said
     build(site, 2)
-    command(site, "maintain")
+    command(site, "vacuum")
     true(site, 2, 6)
 
 

@@ -454,7 +454,7 @@ def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
         sales(prod, f"{step}.jsonl", ("a", step + 1, "x", 10 + step, -1))
         prod.tick(START + step * FIVE)
 
-    done = maintenance.maintain(prod.ledger, 1, NOW, lambda _: None)
+    done = maintenance.vacuum(prod.ledger, 1, NOW, lambda _: None)
 
     assert done.merged
     assert done.tables == ()
@@ -462,7 +462,7 @@ def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
     assert dev.tick(START + 2 * FIVE).published
     assert differences(dev, START + 2 * FIVE) == {}
     shared = {name: state.version for name, state in tick_of(prod.ledger).tables.items()}
-    maintenance.maintain(dev.ledger, 1, NOW, lambda _: None)
+    maintenance.vacuum(dev.ledger, 1, NOW, lambda _: None)
     assert {name: state.version for name, state in tick_of(prod.ledger).tables.items()} == shared
     assert true(dev)
 
@@ -578,7 +578,7 @@ def test_commands_take_an_environment(prod: Site) -> None:
     run("build", "--env", "dev", "--skip-tests")
     run("diff", "mart_best", "--env", "dev")
     assert "tick 1 again" in run("rollback", "--env", "dev", "--to", "1")
-    run("maintain", "--env", "dev")
+    run("vacuum", "--env", "dev")
     assert "dev" in run("env", "list")
     assert sqlrun.published("mart_best", prod.warehouse, env="dev").num_rows == 3
     assert any(".dev`" in each for each in sqlrun.views(prod.warehouse, env="dev"))

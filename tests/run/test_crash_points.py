@@ -50,7 +50,7 @@ def test_an_upkeep_is_killed(lives: Lives, world: World, point: str) -> None:
     if "a table" in point:  # there has to be one that no tick needs
         succeeds(lives.live(world.root, *BUILD, world.as_of, "--full-refresh", "--select", "log_refunds"))
 
-    dies(lives.live(world.root, "maintain", "--keep-ticks", "1", point=point))
+    dies(lives.live(world.root, "vacuum", "--keep-ticks", "1", point=point))
 
     world.check()
     world.arrive()

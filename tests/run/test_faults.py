@@ -95,7 +95,7 @@ def test_a_warehouse_that_is_read_only(lives: Lives, small: World) -> None:
     """Readers read on."""
     mount("-o", "remount,ro", small.warehouse)
     small.arrive()
-    for command in ((*BUILD, small.as_of), ("rollback", "--to", "1"), ("maintain",)):
+    for command in ((*BUILD, small.as_of), ("rollback", "--to", "1"), ("vacuum",)):
         is_refused(lives.live(small.root, *command), "Read-only file system")
     assert sqlrun.published("stg_lines", small.warehouse).num_rows == 12
     shown = lives.live(small.root, "show", "fct_slots")
