@@ -76,6 +76,7 @@ def leave() -> None:
 @click.option("--receipts", is_flag=True, help="Print what each table cost.")
 @click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse, instead of giving up.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.option("--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new.")
 @click.pass_obj
 @report_errors
 def build(root: Path, **options: Any) -> None:

@@ -154,7 +154,7 @@ def vacuum(root: Path, profile: str | None, env: str | None, keep: int | None) -
 
 @click.command(hidden=True, params=vacuum.params)
 @click.pass_context
-def maintain(context: click.Context, **options: Any) -> None:
+def maintain(context: click.Context, /, **options: Any) -> None:
     """Run `sqlrun vacuum` under its old name."""
     from sqlrun.runtime import old_names
 

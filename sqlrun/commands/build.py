@@ -19,9 +19,11 @@ from sqlrun.pipeline import Prepared, chosen, profile_of
 from sqlrun.project import Profile
 from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
+from sqlrun.report.build_display import BuildDisplay, Detail
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
+from sqlrun.runtime.text_table import counted
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
@@ -35,6 +37,8 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
 
     times = times_of(options)
     environment(options["env"])
+    if options["quiet"] and options["verbose"]:
+        raise UsageError("--quiet and --verbose exclude each other")
     console = Console(quiet=options["quiet"])
     cache = Cache.of(root)
     prepared, target = pipeline.prepare_to_build(root, options["profile"], cache)
@@ -45,15 +49,22 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
-    console.lines(log_lines.opening(prepared, target))
+    detail: Detail = "verbose" if options["verbose"] else "ticks" if times.is_endless or times.replay else "steps"
+    display = BuildDisplay(console, detail)
+    display.begin_build(log_lines.opening(prepared, target))
     if not options["skip_tests"]:
         from sqlrun.unit_tests.command import before_build
 
-        if not before_build(root, prepared, names, console, cache):
+        ran = before_build(root, prepared, names, console, cache)
+        if ran is None:
             console.print("The unit tests failed; nothing was built.", "error")
             return 1
-    session = Session(root, prepared, target, names, console, clock, options["receipts"])
-    return session.run(options, times)
+        display.unit_tests = ran
+    session = Session(root, prepared, target, names, display, clock, options["receipts"])
+    try:
+        return session.run(options, times)
+    finally:
+        console.drop()
 
 
 def write_compiled(
@@ -75,7 +86,7 @@ def write_compiled(
             dialect = dialect_of(target, model.name, spark_only_models)
             file.write_text(explain.compiled(prepared.workspace, model, target, dialect, now) + "\n")
             lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
-    Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
+    Console().lines([*lines, f"Compiled {counted(len(lines), 'model')} for {target.engine}; nothing was run."])
     return 0
 
 

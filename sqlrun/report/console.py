@@ -70,6 +70,9 @@ class Console:
         self._lock = threading.RLock()
         self._waiting: deque[tuple[str, Line | str]] = deque()
         self._busy = False
+        # Lines of a build's log that are printed once they are released; None where none are held.
+        self._held: list[tuple[str, Line | str]] | None = None
+        self._patience: threading.Timer | None = None
         self._steps = _Steps()
         self._passed: list[CheckResult] = []
         self._timer: threading.Timer | None = None
@@ -90,6 +93,48 @@ class Console:
             for each in lines:
                 self._print(each)
 
+    def log(self, lines: Iterable[Line]) -> None:
+        """Print lines of a build's log, or hold them with the others."""
+        with self._lock:
+            for each in lines:
+                self._log(each)
+
+    def hold(self, seconds: float | None = None) -> None:
+        """Hold the log's lines back until they are released or dropped; release them after `seconds` at the latest."""
+        with self._lock:
+            self._let_go()
+            self._held = []
+            if seconds is not None:
+                self._patience = threading.Timer(seconds, self.release)
+                self._patience.daemon = True
+                self._patience.start()
+
+    def release(self) -> None:
+        """Print the lines that are held, each with the time at which it came."""
+        with self._lock:
+            for stamp, each in self._let_go():
+                self._print(each, stamp)
+
+    def drop(self) -> bool:
+        """Forget the lines that are held; return whether they were still held."""
+        with self._lock:
+            was_holding = self._held is not None
+            self._passed = [] if was_holding else self._passed
+            self._let_go()
+            self._stop_drawing()
+            return was_holding
+
+    def begin_tick(self) -> None:
+        """Count the steps of a tick from the first one."""
+        with self._lock:
+            self._steps = _Steps()
+
+    def _let_go(self) -> list[tuple[str, Line | str]]:
+        if self._patience is not None:
+            self._patience.cancel()
+        held, self._held, self._patience = self._held or [], None, None
+        return held
+
     def raw(self, text: str) -> None:
         """Print a result that another program may read, with nothing changed but on a terminal."""
         with self._lock:
@@ -106,20 +151,20 @@ class Console:
                     self._steps.start(event)
                     self._draw()
                     if not self._live:
-                        self._print(line(event))
+                        self._log(line(event))
                 case NodeResult():
                     what = self._steps.finish(event)
-                    self._print(line(event, what))
+                    self._log(line(event, what))
                     for stage in event.stages:
                         for note in text_lines(stage.note):
-                            self._print(Line(f"  {note}", style="dim"))
+                            self._log(Line(f"  {note}", style="dim"))
                     if self._steps.done >= self._steps.total:
                         self._stop_drawing()
                 case CheckResult(status=Outcome.PASS):
                     self._passed.append(event)
                     self._count_passes_soon()
                 case CheckResult() | Told():
-                    self._print(line(event))
+                    self._log(line(event))
 
     def problem(self, error: Exception) -> None:
         """Print on stderr what went wrong: each mistake in a project, or one failure and its statement."""
@@ -159,12 +204,21 @@ class Console:
     def _count_passes(self) -> None:
         passed, self._passed = self._passed, []
         for each in checks(passed):
-            self._print(each)
+            self._log(each)
 
-    def _print(self, each: Line | str) -> None:
+    def _log(self, each: Line) -> None:
+        if self._held is None:
+            self._print(each)
+        else:
+            self._held.append((self._stamp(), each))
+
+    def _stamp(self) -> str:
+        return f"{self._clock():%H:%M:%S}  "
+
+    def _print(self, each: Line | str, stamp: str | None = None) -> None:
         if isinstance(each, Line) and self._quiet and each.style not in LOUD:
             return
-        self._waiting.append((f"{self._clock():%H:%M:%S}  ", each))
+        self._waiting.append((stamp or self._stamp(), each))
         if self._busy:
             return  # a signal handler came in between; the line is printed after the one it interrupted
         self._busy = True
@@ -181,6 +235,7 @@ class Console:
         else:
             spans = each.spans
             tag, style = each.tag, _COLOURS.get(each.style, "")
+            stamp = stamp if each.text or tag else ""
             head = stamp + each.head(self._dots(len(stamp) + len(tag) + 1))
         head, tag = encodable(escaped(head, "\n\t"), self._out), encodable(escaped(tag), self._out)
         head = head if tag else head.rstrip()
@@ -265,14 +320,12 @@ class _Steps:
         self.done, self.total = 0, 0
 
     def start(self, event: Started) -> None:
-        """Note a step that begins; the first one of a tick begins the count anew."""
-        if event.index == 1:
-            self.running, self.done = {}, 0
+        """Note a step that begins."""
         self.total = event.total
         self.running = {**self.running, event.index: (event.what, time.monotonic())}
 
     def finish(self, node: NodeResult) -> str:
-        """Note a step that ended; tell what it was."""
+        """Note a step that ended; return what it was."""
         what, _ = self.running.get(node.index, ("", 0.0))
         self.running = {index: step for index, step in self.running.items() if index != node.index}
         self.done += 1

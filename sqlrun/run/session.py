@@ -28,7 +28,7 @@ from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
-from sqlrun.report.console import Console
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.findings import About
 from sqlrun.report.log_lines import Line
 from sqlrun.report.run_results_file import Artifacts
@@ -106,12 +106,12 @@ class Session:
         prepared: Prepared,
         target: Profile,
         names: tuple[str, ...],
-        console: Console,
+        display: BuildDisplay,
         clock: Callable[[], datetime],
         receipts: bool,
     ) -> None:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
-        self.console, self.clock, self.receipts = console, clock, receipts
+        self.display, self.console, self.clock, self.receipts = display, display.console, clock, receipts
         self._stop = threading.Event()
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
@@ -156,10 +156,13 @@ class Session:
                 yield first
                 first += step
         else:
+            waited = False
             yield self._now(step, ledger)
             while times.is_endless and not self._stop.is_set():
                 following = floor(self.clock(), step) + step
-                self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
+                if not waited or self.display.detail == "verbose":
+                    self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
+                waited = True
                 if step >= LEAST_STEP:
                     if self._waits_until(following - AHEAD):
                         return
@@ -202,7 +205,7 @@ class Session:
         report_files.clear(self.root / "target")
 
         def emit(event: Event) -> None:
-            self.console.emit(event)
+            self.display.emit(event)
             artifacts.emit(event)
 
         target, assert_lock_held = self.target, partial(self._assert_lock_held, holder)
@@ -221,11 +224,13 @@ class Session:
             published=self._keep,
         )
         self._progress = None
+        self.display.begin_tick()
         for text in unread_files.messages(self.root, self.prepared.project.sources):
             self._say(text)
         try:
             result = tick(self.prepared.workspace, engine, ledger, request, emit, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:
+            self.display.end_broken_tick()
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that was overtaken writes nothing: the report is the other one's.
             if not isinstance(error, LockedError):
@@ -238,10 +243,10 @@ class Session:
             self.console.problem(error)
             return broken
         artifacts.finish(result)
-        self.console.lines(log_lines.closing(result, about.before))
+        names_report = self.display.end_tick(result, about.before)
         if self.receipts:
             self.console.lines(log_lines.receipts_table(result))
-        self._report(result, about)
+        self._report(result, about, names_report)
         self._write_down(result, ledger, assert_lock_held)
         self._alert(result, about, assert_lock_held)
         return result
@@ -305,8 +310,8 @@ class Session:
             parents=graph.parents,
         )
 
-    def _report(self, result: TickResult, about: About) -> None:
-        """Write the report; a disk that is full changes nothing of what was published."""
+    def _report(self, result: TickResult, about: About, names_it: bool = True) -> None:
+        """Write the report, and print where unless there is nothing to read in it; a full disk costs no tick."""
         try:
             rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
             about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
@@ -319,7 +324,8 @@ class Session:
         except OSError as error:
             self._say(f"The report can't be written: {error}")
         else:
-            self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
+            if names_it:
+                self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
 
     def _assert_lock_held(self, holder: str) -> None:
         """Let a step begin: unless the build is to end at once, or another one has taken the warehouse over."""

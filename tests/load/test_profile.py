@@ -161,9 +161,8 @@ def test_an_old_key_works_and_is_reported_once(tmp_path: Path, capsys: pytest.Ca
 
     assert profile.load(root, "own").vacuum_every == 7
     assert profile.load(root, "own").vacuum_every == 7
-    assert capsys.readouterr().err == (
-        "Warning: profiles/own.yml:3: `maintain_every` is now `vacuum_every`. The old name works in this version only.\n"
-    )
+    warning = "Warning: profiles/own.yml:3: `maintain_every` is now `vacuum_every`."
+    assert capsys.readouterr().err == f"{warning} The old name works in this version only.\n"
 
 
 def test_a_wrong_value_under_an_old_key_is_shown_at_its_place(tmp_path: Path) -> None:

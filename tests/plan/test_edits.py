@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.operations.maintenance import look_after
+from sqlrun.operations.maintenance import vacuum_held
 from sqlrun.operations.verify import verify
 from sqlrun.plan.diff import Edit, as_json, edits, messages
 from sqlrun.plan.plan import tick_plan
@@ -214,7 +214,7 @@ def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
     assert not any("edited" in edit.why or "refresh" in edit.why for edit in found.values())
     assert said.keys() <= verified(site).keys() and all(verified(site).values())
     with hold(site.warehouse, START + FIVE, None) as holder:
-        look_after(site.ledger, 1, START + FIVE, holder, lambda _: None)
+        vacuum_held(site.ledger, 1, START + FIVE, holder, lambda _: None)
     assert all(verified(site).values())
     assert site.tick(START + 2 * FIVE).published
     assert {edit.fate for edit in planned(site).values()} == {"untouched"}

@@ -82,7 +82,7 @@ def until(process: subprocess.Popen[str], words: str) -> None:
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGTERM,) * 2])
 def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
     root = project(tmp_path)
-    process = started(root, "build", "--every", "10m")
+    process = started(root, "build", "--every", "10m", "--verbose")
     until(process, "START merge model huge")
     time.sleep(1)
 
@@ -95,7 +95,7 @@ def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: t
 @pytest.mark.slow
 def test_the_next_build_takes_back_what_was_stopped(tmp_path: Path) -> None:
     root = project(tmp_path)
-    process = started(root, "build")
+    process = started(root, "build", "--verbose")
     until(process, "START merge model huge")
     ended(process, signal.SIGTERM, signal.SIGTERM)
     (root / "models" / "huge.sql").unlink()
@@ -105,7 +105,7 @@ def test_the_next_build_takes_back_what_was_stopped(tmp_path: Path) -> None:
     out, _ = again.communicate(timeout=60)
 
     assert again.returncode == 0, out
-    assert "OK landed stg_sales" in out or "NO-OP" in out
+    assert "OK landed stg_sales" in out or "Nothing new" in out
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_a_check_that_never_ends_is_left(tmp_path: Path, sent: signal.Signals) -
     root = project(tmp_path, **{"expectations/by_shop.yml": "expectations: []\n", "expectations/stg_sales.yml": suite})
     for name in ("sql", "yml"):
         (root / "models" / f"huge.{name}").unlink()
-    process = started(root, "build")
+    process = started(root, "build", "--verbose")
     until(process, "START landing")
     time.sleep(4)
 

@@ -36,14 +36,17 @@ def nothing_known(_: str) -> Facts:
     return UNKNOWN
 
 
-def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
-    """Return one line of all tests, and the failures in full; nothing where there are none."""
+def brief(results: Sequence[TestResult], known: Known = nothing_known, seconds: float | None = None) -> list[Line]:
+    """Return one line of all tests, and the failures in full; nothing where there are none.
+
+    `seconds` passed while they ran, by default the sum of their own; 0 where all had passed before, unchanged since.
+    """
     if not results:
         return []
     failed = sum(result.status != "pass" for result in results)
-    seconds = sum(result.seconds for result in results)
+    seconds = sum(result.seconds for result in results) if seconds is None else seconds
     word, style = (f"FAIL {failed} of", "error") if failed else ("PASS", "good")
-    took = f"in {seconds:.2f}s" if seconds else "before, of the same project"
+    took = f"in {seconds:.2f}s" if seconds else "before, unchanged since"
     tag = f"[{word.removesuffix(' of')} {took}]"
     first = Line(f"{word} {counted(len(results), 'unit test')}", tag, "error" if style == "error" else "good")
     return [first, *failures(results, known)]
