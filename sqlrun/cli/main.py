@@ -102,14 +102,15 @@ def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...
 @main.command()
 @click.argument("model")
 @PROFILE
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--sql", "statements", is_flag=True, help="Print the statement of each table, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
 @click.pass_obj
 @report_errors
-def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
+def explain(root: Path, model: str, profile: str | None, statements: bool, as_json: bool) -> None:
     """Show how MODEL is kept: strategy, reason, what else is legal and its cost, tables, and the change's query."""
     from sqlrun.commands.build import explain_model
 
-    sys.exit(explain_model(root, model, profile, as_json, utc_now()))
+    sys.exit(explain_model(root, model, profile, as_json, utc_now(), statements=statements))
 
 
 @main.command()

@@ -86,6 +86,7 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit's XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.option("--verbose", "-v", is_flag=True, help="Print a line for each test, not for failures alone.")
 @recording
 @click.pass_obj
 @report_errors

@@ -90,7 +90,9 @@ def write_compiled(
     return 0
 
 
-def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: datetime) -> int:
+def explain_model(
+    root: Path, model: str, name: str | None, as_json: bool, now: datetime, *, statements: bool = False
+) -> int:
     """Carry out `sqlrun explain`."""
     from sqlrun.explain import explain_engine
 
@@ -111,7 +113,7 @@ def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: 
     if as_json:
         Console().raw(json.dumps(about, indent=2))
     else:
-        Console().lines(explain.explained(about))
+        Console().lines(explain.explained(about, statements=statements))
     return 0
 
 

@@ -132,8 +132,8 @@ def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
     return list(dict.fromkeys(opened))
 
 
-def explained(about: Mapping[str, Any]) -> list[str]:
-    """Write a description as text."""
+def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str]:
+    """Write a description as text, with the statement of each table if they are asked for."""
     lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
@@ -143,8 +143,11 @@ def explained(about: Mapping[str, Any]) -> list[str]:
     lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each that moves" if limit else ""))
     lines.append(f"meaning    {about['meaning']}")
     for table in about["tables"]:
-        lines += ["", *_table_lines(table, about), "", *_indented(table["statement"])]
-    return [*lines, "", *explain_checks.written(about["checks"])]
+        lines += ["", *_table_lines(table, about)]
+        if statements:
+            lines += ["", *_indented(table["statement"])]
+    lines += ["", *explain_checks.written(about["checks"])]
+    return lines if statements else [*lines, "", "`--sql` prints the statement of each table."]
 
 
 def _reason_lines(reason: Mapping[str, Any]) -> list[str]:

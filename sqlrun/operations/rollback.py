@@ -11,6 +11,7 @@ from sqlrun.errors import EngineError, UsageError
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, nothing_published, query, tick_of
+from sqlrun.publish.table_state import Published
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
@@ -37,7 +38,7 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
             (
                 entry.tick,
                 f"{entry.as_of:%Y-%m-%d %H:%M}",
-                status + (", read now" if entry.tick == newest else ""),
+                status + (", current" if entry.tick == newest else ""),
                 f"{entry.published_at:%Y-%m-%d %H:%M:%S}" if entry.published_at else None,
                 cost.rows_changed if cost else None,
                 _checks(cost) if cost else None,
@@ -55,10 +56,10 @@ def _checks(cost: receipts.Total) -> str:
     return ", ".join(f"{count} {word}" for count, word in parts if count) or "none"
 
 
-def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
-    """Return the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+def compared(ledger: Ledger, before: int | None, after: int | None) -> tuple[Published, Published]:
+    """Return the two published ticks to compare: by default the newest, and the one before it.
 
-    Raises: UsageError if a tick is unknown, or the model's columns were others then.
+    Raises: UsageError if a tick is unknown.
     """
     last = tick_of(ledger, after)
     if before is None:
@@ -66,7 +67,15 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
         if not earlier:
             raise UsageError(f"there is no tick before {last.tick} to compare it with")
         before = earlier[0]
-    first = tick_of(ledger, before)
+    return tick_of(ledger, before), last
+
+
+def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
+    """Return the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+
+    Raises: UsageError if a tick is unknown, or the model's columns were others then.
+    """
+    first, last = compared(ledger, before, after)
     old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
         raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")

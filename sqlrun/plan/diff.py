@@ -208,7 +208,7 @@ def messages(
     if any(edit.fate in ("rebuilt", "gone", "promoted") for edit in shown):
         lines += ["", "A build keeps the old tables for readers until it publishes the new ones, all at once."]
     elif not shown:
-        lines[1 : 1 if shared else len(lines)] = ["", "Nothing was edited: a build takes in what is new."]
+        lines[1 : 1 if shared else len(lines)] = ["", "Nothing was edited."]
     return lines
 
 

@@ -260,6 +260,16 @@ class Console:
             return DOTS
         return min(DOTS, self._size()[0] - besides)
 
+    @property
+    def columns(self) -> int | None:
+        """How many characters a line of the terminal has; None where the output is no terminal."""
+        return self._size()[0] if self._out.isatty() else None
+
+    @property
+    def cut_mark(self) -> str:
+        """What ends a text that was cut, in the encoding of the output."""
+        return "…" if encodable("…", self._out) == "…" else "..."
+
     def _size(self) -> tuple[int, int]:
         try:
             columns, rows = os.get_terminal_size(self._out.fileno())

@@ -57,8 +57,8 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
     lines = rollback.list_ticks(site.ledger, 2)
 
     assert [line.split()[0] for line in lines[2:]] == ["3", "2"]
-    assert "read now" in lines[2]
-    assert "read now" not in lines[3]
+    assert ", current" in lines[2]
+    assert ", current" not in lines[3]
 
 
 def test_ticks_tell_how_their_checks_went(site: Site) -> None:

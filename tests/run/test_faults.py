@@ -15,6 +15,7 @@ import pytest
 
 import sqlrun
 from sqlrun.project import Profile
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.run.session import Session, times_of
 from tests.crash.lives import BUILD, Life, Lives, build
@@ -181,7 +182,10 @@ def ticked(world: World, clock: datetime) -> str:
     target = Profile("here", "duckdb", world.warehouse, 2, {})
     console = Console(out=said, err=said, environ={})
     assert (
-        Session(world.root, prepared, target, names, console, lambda: clock, False).run(options, times_of(options)) == 0
+        Session(world.root, prepared, target, names, BuildDisplay(console), lambda: clock, False).run(
+            options, times_of(options)
+        )
+        == 0
     ), said.getvalue()
     published = world.ledger.read().published
     assert published is not None

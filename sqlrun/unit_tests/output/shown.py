@@ -58,13 +58,15 @@ def failures(results: Sequence[TestResult], known: Known = nothing_known) -> lis
     return [each for result in wrong for each in (Line(""), *_details(result, known(result.model)))]
 
 
-def closing(results: Sequence[TestResult], total: int) -> list[Line]:
+def closing(results: Sequence[TestResult], total: int, seconds: float | None = None) -> list[Line]:
     """Sum up, as dbt does; `total` counts those that didn't run too."""
     counts = {word: sum(result.status == word for result in results) for word in ("pass", "fail", "error")}
     told = " ".join(f"{word.upper()}={count}" for word, count in counts.items())
     left = total - len(results)
     style: Style = "good" if counts["pass"] == len(results) else "error"
-    return [Line(""), Line(f"Done. {told}{f' NOT RUN={left}' if left else ''} TOTAL={total}", style=style)]
+    tag = "" if seconds is None else f"[{'PASS' if style == 'good' else 'FAIL'} in {seconds:.2f}s]"
+    done = Line(f"Done. {told}{f' NOT RUN={left}' if left else ''} TOTAL={total}", tag, style)
+    return [done] if style == "good" else [Line(""), done]
 
 
 def as_json(results: Sequence[TestResult]) -> list[dict[str, object]]:
