@@ -39,7 +39,7 @@ def debug_command(root: Path, name: str | None) -> int:
     for line, fine in _tries(target):
         console.lines([line])
         ok = ok and fine
-    console.lines(["", "All checks passed." if ok else "Something doesn't work: see above."])
+    console.lines(["", "All checks passed." if ok else "Something doesn't work, see above."])
     return 0 if ok else 1
 
 

@@ -28,7 +28,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
     target = profile.load(root, name or settings.profile)
     ledger, console = Ledger(target.warehouse, settings.name), Console()
     if not storage_of(ledger.warehouse).is_folder(f"{ledger.warehouse}/_sqlrun"):
-        raise UsageError(f"{ledger.warehouse} is no warehouse of sqlrun yet. `sqlrun build` makes it.")
+        raise UsageError(f"{ledger.warehouse} is not a warehouse yet. `sqlrun build` creates it.")
     warehouse_format.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock):
         books = [
@@ -38,7 +38,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
         records = [found for each in books for found in each]
         wrong = _told(ledger, records, repair, clock, console)
         if any((each[0].findings or each[0].foreign) and (not repair or each[0].refused) for each in books):
-            console.lines(["The tables are looked at when the ledger is whole."])
+            console.lines(["Restore the ledger first; the doctor checks the tables after that."])
             return 1
         for each in environments.all_of(ledger):
             each.require_chain()
@@ -48,8 +48,10 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
         refused = [finding for found in tables for finding in found.refused]
         if refused and published is not None:
             whole = newest_whole(ledger, published)
-            advice = f"`sqlrun rollback --to {whole}` shows readers tick {whole}" if whole else "No older tick is whole"
-            console.lines([f"{advice}, until the tables above are made anew."])
+            advice = (
+                f"`sqlrun rollback --to {whole}` shows readers tick {whole}" if whole else "No earlier tick is intact"
+            )
+            console.lines([f"{advice}, until you rebuild the tables above."])
     files = text_table.counted(sum(len(found.log.names) for found in (*records, *tables)), "file")
     looked = (
         f"{text_table.counted(len(tables), 'table')}, the ledger, the receipts and the checks: {files} in their logs"
@@ -121,8 +123,10 @@ def _set_aside(ledger: Ledger, found: list[Found], repair: bool, clock: datetime
     if not moves:
         return left
     if not repair:
-        console.lines(["Nothing that was published needs these: the next build, or `--repair`, sets them aside."])
+        console.lines(["No published tick needs these files. The next build, or `--repair`, moves them aside."])
         return left
     folder = doctor.set_aside(ledger.warehouse, moves, clock)
-    console.lines([f"Set aside in {folder}: {text_table.counted(len(moves), 'file')}. What they held is made again."])
+    console.lines(
+        [f"Set aside in {folder}: {text_table.counted(len(moves), 'file')}. sqlrun computes their content again."]
+    )
     return sum(len(each.findings) for each in found if each.refused)

@@ -32,7 +32,7 @@ def drop_environment(root: Path, env: str, name: str | None, clock: datetime) ->
     """Carry out `sqlrun env drop`."""
     console = Console()
     for path in drop(_ledger(root, name).of(env), clock):
-        console.print(f"Deleted {path}, which nobody else shows.")
+        console.print(f"Deleted {path}, which no other environment shows.")
     console.print(f"Environment {env} is gone.")
     return 0
 

@@ -61,7 +61,7 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
             f"environment {ledger.env} has no landing table of its own: their lines are production's. "
             "Leave out --env to see them."
         )
-    raise UsageError(f"nothing has landed in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
+    raise UsageError(f"no line has landed in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
 
 
 def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, Any]]) -> list[str]:
@@ -74,14 +74,16 @@ def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, A
     asked = sum(each.asked for each in counts)
     lines.append(
         f"{text_table.counted(waiting, 'line')} {'waits' if waiting == 1 else 'wait'} in quarantine"
-        + (f", {asked:,} to be replayed by the next build." if asked else ".")
+        + (f", {asked:,} to replay in the next build." if asked else ".")
     )
     for row in discarded:
         lines.append(
             f"{row['written_at']:%Y-%m-%d %H:%M} {row['who']} discarded {text_table.counted(row['lines'], 'line')} of "
             f"{row['model']} ({row['reason']}): {row['because']}"
         )
-    lines += [f"{each.model.name} was edited: the next build lands its source anew." for each in found if each.edited]
+    lines += [
+        f"{each.model.name} was edited: the next build lands its source from scratch." for each in found if each.edited
+    ]
     return lines
 
 
@@ -131,7 +133,9 @@ def show_lines(
     told = f"first {len(rows)} lines" if more else text_table.counted(len(rows), "line")
     console.lines([f"{told} in quarantine of {model}"])
     if not raw and _private(queue):
-        console.lines(["The lines' text may hold what is tagged pii, so the columns are shown; --raw shows the text."])
+        console.lines(
+            ["The text of lines may contain pii columns, so only the other columns are shown. `--raw` shows the text."]
+        )
     return 0
 
 
@@ -155,7 +159,7 @@ class Choice:
     def require_one(self) -> None:
         """Refuse none of the three, and more than one (UsageError)."""
         if [bool(self.ids), bool(self.reason), self.every].count(True) != 1:
-            raise UsageError("say which lines: --id (as often as you like), --reason or --all, one of the three")
+            raise UsageError("select lines by one of --id (repeatable), --reason and --all")
 
 
 def discard_lines(
@@ -164,15 +168,15 @@ def discard_lines(
     """Carry out `sqlrun quarantine discard`."""
     choice.require_one()
     if not because.strip():
-        raise UsageError("--because is empty: say why these lines are discarded, it is all that will be known of it")
+        raise UsageError("--because is empty; write down why you discard these lines")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.DISCARD, now, because.strip())
     told = [
-        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` tells who did, and why."
+        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` shows who did it, and why."
     ]
     if asked:
-        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before.")
+        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before that.")
     Console().lines(told)
     return 0
 
@@ -183,7 +187,7 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
-    told = [f"The next build judges {text_table.counted(count, 'line')} of {model} again, as if they had come since."]
+    told = [f"The next build evaluates {text_table.counted(count, 'line')} of {model} again, like new lines."]
     if asked:
         told.append(f"{_are(asked)} to be replayed by it already.")
     Console().lines(told)
@@ -216,12 +220,12 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
     missing = sorted(set(choice.ids) - {row["id"] for row in found})
     if missing:
         raise UsageError(
-            f"no line with the id `{missing[0]}` waits in quarantine of {queue.model.name}. "
+            f"no line with the id `{missing[0]}` is in the quarantine of {queue.model.name}. "
             f"`sqlrun quarantine show {queue.model.name}` lists them."
         )
     if choice.reason and not found:
         reasons = sorted({row["reason"] for row in quarantine_queue.lines(queue, ledger)})
-        hint = did_you_mean(choice.reason, reasons) or f"Those that wait: {'; '.join(reasons) or 'none'}."
+        hint = did_you_mean(choice.reason, reasons) or f"Pending: {'; '.join(reasons) or 'none'}."
         raise UsageError(f"no line of {queue.model.name} waits for the reason `{choice.reason}`. {hint}")
 
 

@@ -42,7 +42,7 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
     wanted = set(names)
     lands = [m for m in workspace.tables if m.source is not None and m.name in wanted]
     if not lands:
-        raise UsageError(f"no model that was selected reads a source; those that do: {_listed(prepared)}")
+        raise UsageError(f"no selected model reads a source. Models that do: {_listed(prepared)}")
     as_of = history.published.as_of if history.published else datetime.min
     every = tuple(m.name for m in workspace.tables if m.source is not None)
     plan = tick_plan(

@@ -180,7 +180,7 @@ def verify_tables(
     from sqlrun.publish.reader import tick_of
 
     if options["checksums"] and options["sample"]:
-        raise UsageError("--checksums adds up whole tables; it takes no --sample")
+        raise UsageError("--checksums covers complete tables; leave out --sample")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     published = tick_of(ledger, options["tick"])
@@ -197,7 +197,7 @@ def verify_tables(
             console.lines(outcome_lines.verdict(verdict))
             failed += not verdict.ok
     what = "the ledger's checksums" if options["checksums"] else "their queries"
-    good = "Every table adds up" if options["checksums"] else "All true"
+    good = "Every table has the ledger's checksum" if options["checksums"] else "Every table equals its query"
     wrong = (
         f"{text_table.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."
     )

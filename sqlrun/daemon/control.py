@@ -17,7 +17,7 @@ from sqlrun.errors import EngineError, UsageError
 from sqlrun.load import load, profile
 from sqlrun.report.console import Console
 
-UNSUPPORTED = "a warm server needs Linux: commands run without one here, as they do after `sqlrun down`"
+UNSUPPORTED = "a warm server needs Linux: here, commands run without one, as after `sqlrun down`"
 BEGIN = "import sys; sys.path[:] = {path!r}; from sqlrun.daemon.server import main; main({given!r})"
 # How long a server that was told to end may take to do so, once its commands have.
 LONGEST_END = 30.0
@@ -35,11 +35,11 @@ def up(root: Path, name: str | None, idle: float, *, look: bool) -> int:
         settings = {key: value for key, value in target.settings.items() if key.startswith("spark.")}
     told = _status(path, settings=settings)
     if look:
-        console.lines(_lines(told, path) if told else ["There is no server: `sqlrun up` starts one."])
+        console.lines(_lines(told, path) if told else ["There is no server. `sqlrun up` starts one."])
         return 0 if told else 1
     if told is not None and (told["stopping"] or not told["fits"] or not told["suits"]):
-        other = f"other settings than profile {target.name}'s" if told["fits"] else "another state of sqlrun"
-        console.lines([f"The server was started with {other}: it is started anew."])
+        other = f"other settings than profile {target.name}'s" if told["fits"] else "another version of sqlrun"
+        console.lines([f"The server was started with {other}; it restarts."])
         _stop(path, console)
         told = None
     if told is None:
@@ -50,7 +50,7 @@ def up(root: Path, name: str | None, idle: float, *, look: bool) -> int:
         time.sleep(0.2)
         told = _status(path)
         if told is None:
-            raise EngineError("the server has ended while Spark started")
+            raise EngineError("the server ended while Spark started")
     console.lines(_lines(told, path))
     return 0
 
@@ -145,7 +145,7 @@ def _lines(told: dict[str, Any], path: str) -> list[str]:
         f"Spark      {state}",
         f"commands   {told['served']} so far; now: {running}",
         f"ends       {_duration(told['idle'])} after the last command, or by `sqlrun down`",
-        *([] if told["fits"] else ["It was started with another state of sqlrun: `sqlrun up` starts it anew."]),
+        *([] if told["fits"] else ["It was started with another version of sqlrun: `sqlrun up` restarts it."]),
     ]
 
 

@@ -34,8 +34,8 @@ METHODS = {
     "additive": "the change of each group is added to its stored sums and counts",
     "newest": "the newest version of each key replaces an older one",
     "rows": "changed rows are replaced, found by their key",
-    "keys": "touched keys are computed again from their inputs",
-    "partitions": "touched partitions are computed again and replaced",
+    "keys": "affected keys are computed again from their inputs",
+    "partitions": "affected partitions are computed again and replaced",
     "full": "the whole query is run again",
 }
 
@@ -140,7 +140,7 @@ def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str
     lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
     lines += _reason_lines(about["reason"])
     limit = about["max_read_amplification"]
-    lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each that moves" if limit else ""))
+    lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each changed row" if limit else ""))
     lines.append(f"meaning    {about['meaning']}")
     for table in about["tables"]:
         lines += ["", *_table_lines(table, about)]

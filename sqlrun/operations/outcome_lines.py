@@ -28,13 +28,15 @@ def verdict(found: Verdict) -> list[Line | str]:
 def checksum(found: Found) -> list[Line | str]:
     """Compare a table's checksum with the ledger's."""
     if found.ok:
-        return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
+        return [
+            Line(f"PASS {found.table} has the ledger's checksum", f"[PASS {counted(found.told.rows, 'row')}]", "good")
+        ]
     if found.there is None:
         return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
     tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
-    lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
+    lines: list[Line | str] = [Line(f"FAIL {found.table} differs from the ledger's checksum", tag, "error")]
     if found.there.rows == found.told.rows:
-        lines.append("  As many rows as the ledger says, but not the same ones.")
+        lines.append("  The number of rows is right, but rows differ.")
     return lines
 
 

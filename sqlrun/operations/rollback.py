@@ -105,7 +105,7 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
             path = f"{ledger.warehouse}/{state.path}"
             gone = _gone(path, state.version)
             if gone:
-                raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
+                raise UsageError(f"tick {to} can't be restored: {name} at version {state.version} {gone}")
         number = ledger.read().last_tick + 1
         lock.require(ledger.warehouse, holder)
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
@@ -117,7 +117,7 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         console.problem(error)
     console.print(
         f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
-        "The next build goes on from there, with every line that has landed since."
+        "The next build continues from there, with all lines that have landed since."
     )
 
 

@@ -300,7 +300,7 @@ def receipts_table(result: TickResult) -> list[str]:
     )  # fmt: skip
     stages = [stage for node in result.nodes for stage in node.stages]
     if not stages:
-        return ["No table was touched."]
+        return ["No table changed."]
     costs = [_costs(stage) for stage in stages]
     sums = [_sum(column) for column in zip(*costs, strict=True)]
     cells = [[s.table, s.strategy, s.reason, *_cost_cells(c)] for s, c in zip(stages, costs, strict=True)]

@@ -39,7 +39,7 @@ from sqlrun.runtime.clock import floor, parse_time
 from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
-STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."
+STOPPED = "Stopped. This tick is not published; the next build rolls it back."
 # With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
 AHEAD = timedelta(seconds=20)
 LEAST_STEP = timedelta(minutes=1)
@@ -92,7 +92,7 @@ def times_of(options: dict[str, Any]) -> Times:
     if options["replay"]:
         first, last = map(time_of, options["replay"])
         if last < first:
-            raise UsageError("--replay goes forward: FROM lies before TO")
+            raise UsageError("--replay goes forward: FROM must be before TO")
         return Times(step, replay=(first, last))
     return Times(step, is_endless=bool(options["every"]))
 
@@ -190,8 +190,8 @@ class Session:
         # A `--step` that was longer before is no fault of the clock's.
         if newest > self.clock():
             self.console.print(
-                f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: it keeps "
-                "that time until the clock gets there. If it was wrong, `sqlrun rollback` goes back.",
+                f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: ticks keep "
+                "that time until the clock reaches it. If the tick's time was wrong, run `sqlrun rollback`.",
                 "warning",
             )
         return max(now, newest)
@@ -234,7 +234,7 @@ class Session:
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that was overtaken writes nothing: the report is the other one's.
             if not isinstance(error, LockedError):
-                about = replace(about, problem=str(error) or "The build was stopped before its end.")
+                about = replace(about, problem=str(error) or "The build was interrupted.")
                 self._report(broken, about)
                 if isinstance(error, SqlrunError) and error.exit_code == 1:
                     self._alert(broken, about, assert_lock_held)
@@ -264,9 +264,9 @@ class Session:
             assert_lock_held()
             alert_sender.send(self.target.alerts, self.root, self.target.warehouse, result, about, tables, self._say)
         except LockedError:
-            self._say("Nobody was told of this tick: another build has taken the warehouse over.")
+            self._say("No alert was sent for this tick: another build has taken over the warehouse.")
         except KeyboardInterrupt:
-            self._say("The alert was stopped; it is sent after the next tick.")
+            self._say("The alert was interrupted; sqlrun sends it after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
         """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
@@ -318,7 +318,7 @@ class Session:
             evidence = check_evidence.gather(self.prepared, self.target, about.env, result, rules)
             about = replace(about, evidence=evidence)
         except Exception as error:  # of any library: it is told, and costs no tick its receipts
-            self._say(f"The report goes without the past of checks: {error}")
+            self._say(f"The report lacks the history of checks: {error}")
         try:
             page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
         except OSError as error:
@@ -359,7 +359,9 @@ class Session:
         grace = self.target.stop_grace
 
         def told(name: str) -> None:
-            soon = f"stopping after this tick, or in {grace} s; again to stop at once." if grace else "stopping."
+            soon = (
+                f"stopping after this tick, or in {grace} s; send it again to stop at once." if grace else "stopping."
+            )
             self.console.print(f"{name}: {soon}")
 
         with stopping.graceful(self._stop, grace, told, STOPPED):

@@ -20,7 +20,7 @@ from types import FrameType
 from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 
 INTERRUPTED = 130
-STOPPED = "sqlrun: stopped before the end"
+STOPPED = "sqlrun: interrupted"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # From the moment on that all has to stop: seconds until the process ends, whatever it does.
 PATIENCE = 0.7

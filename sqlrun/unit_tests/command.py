@@ -92,12 +92,12 @@ def _failed(root: Path, prepared: Prepared, tests: tuple[UnitTest, ...], console
     """Keep the tests that failed before; all where nothing is known of before."""
     before = last_run.read(root)
     if before is None:
-        console.print(f"No run before is known: {last_run.FILE} is not there, or torn. Running all.", "warning")
+        console.print(f"No earlier run is known: {last_run.FILE} is missing or corrupt. Running all tests.", "warning")
         return tests
     chosen, _ = choosing.failed(tests, before)
     _, gone = choosing.failed(tests_of(prepared), before)
     if gone:
-        console.print(f"No longer there, and left out: {', '.join(gone)}", "warning")
+        console.print(f"Left out, as they no longer exist: {', '.join(gone)}", "warning")
     if not chosen:
         console.print("No unit test failed when it last ran; nothing to run.", "good")
     return chosen

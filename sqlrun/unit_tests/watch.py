@@ -60,7 +60,7 @@ class _Watched:
     def begin(self) -> None:
         """Run all that was selected."""
         self._tell(lambda: self._run(None))
-        self.console.print(f"Watching {self.root.name}; Ctrl-C ends it.", "dim")
+        self.console.print(f"Watching {self.root.name}; Ctrl-C stops.", "dim")
 
     def saved(self, saved: Saved) -> None:
         """Run what a save touches."""
@@ -87,7 +87,7 @@ class _Watched:
         if saved is None and not tests:
             self.console.print(shown.NOTHING, "warning")
         elif not tests:
-            self.console.print(f"{_files(saved)} saved: no test sees a difference{_after(saved)}.", "dim")
+            self.console.print(f"{_files(saved)} saved: no test is affected{_after(saved)}.", "dim")
         else:
             self._results(prepared, tests, saved)
 

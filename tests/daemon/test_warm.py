@@ -210,7 +210,7 @@ def test_a_signal_outside_of_a_command_is_told_in_a_line(served: Place, where: s
         client.send_signal(number)
 
         assert client.wait(10) == 130
-        assert client.stderr.read() == "sqlrun: stopped before the end\n"
+        assert client.stderr.read() == "sqlrun: interrupted\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -225,7 +225,7 @@ def test_a_signal_that_comes_before_a_fork_has_handlers_waits_for_them(place: Pl
 
         assert client.wait(10) == 130
         assert client.stdout.read() == ""
-        assert client.stderr.read() == "sqlrun: stopped before the end\n"
+        assert client.stderr.read() == "sqlrun: interrupted\n"
     assert server.poll() is None
 
 

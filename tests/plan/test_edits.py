@@ -156,7 +156,7 @@ def test_a_selection_without_an_edited_input_is_refused(site: Site) -> None:
     largest(site)
 
     found = planned(site, "stg_orders")
-    assert found["fct_restaurant_slots"].why == "edited; readers keep what was built"
+    assert found["fct_restaurant_slots"].why == "edited; readers keep the built table"
     for attempt in (
         lambda: site.tick(START + FIVE, ("restaurant_windows",)),
         lambda: planned(site, "restaurant_windows"),
@@ -210,7 +210,7 @@ def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
     found = planned(site)
 
     said = {edit.name: edit.why for edit in found.values() if edit.fate == "rebuilt"}
-    assert said and set(said.values()) == {f"it reads {name}, built anew since"}
+    assert said and set(said.values()) == {f"it reads {name}, rebuilt since"}
     assert not any("edited" in edit.why or "refresh" in edit.why for edit in found.values())
     assert said.keys() <= verified(site).keys() and all(verified(site).values())
     with hold(site.warehouse, START + FIVE, None) as holder:

@@ -203,7 +203,7 @@ def test_promotion_takes_the_tables_over_and_goes_on_from_there(prod: Site) -> N
     result = prod.tick(START + FIVE)
 
     assert {name for name, each in found.items() if each.fate == "promoted"} == {"fct_slots", "mart_hour"}
-    assert found["mart_hour"].why == "built in dev, tick 1; it goes on from there"
+    assert found["mart_hour"].why == "built in dev, tick 1; it continues from there"
     assert not any(each.reads for each in found.values())
     assert "fct_slots: promoted from dev, tick 1" in said(prod)
     assert {n: paths(prod)[n] for n in ("fct_slots", "mart_hour")} == {n: tried[n] for n in ("fct_slots", "mart_hour")}
@@ -374,7 +374,7 @@ def test_what_is_tried_later_than_production_s_tick_is_not_promoted(prod: Site) 
 
     prod.tick(START + FIVE)
 
-    assert any("mart_hour: built anew, not promoted from dev" in each for each in said(prod))
+    assert any("mart_hour: rebuilt, not promoted from dev" in each for each in said(prod))
     assert paths(prod)["mart_hour"] != paths(dev)["mart_hour"]
     assert differences(prod, START + FIVE) == {}
 
@@ -388,7 +388,7 @@ def test_what_has_read_more_than_production_shows_is_not_promoted(prod: Site) ->
 
     prod.tick(START + FIVE)
 
-    assert "not promoted from dev: stg_sales has gone back to before what it read there" in said(prod)[-1]
+    assert "not promoted from dev: stg_sales was rolled back to before what it read there" in said(prod)[-1]
     assert differences(prod, START + FIVE) == {}
 
 
@@ -402,7 +402,7 @@ def test_what_was_made_from_another_table_is_not_promoted(prod: Site) -> None:
     prod.prepared = prepared(prod.root)
 
     assert planned(prod)["mart_areas"].why.endswith(
-        "edited; not promoted from dev: it was made there from another table of areas"
+        "edited; not promoted from dev: it was built there from another table of areas"
     )
     prod.tick(START)
 
@@ -572,7 +572,7 @@ def test_commands_take_an_environment(prod: Site) -> None:
     run("build", "--env", "dev", "--skip-tests")
     assert "mart_best" in run("show", "mart_best", "--env", "dev")
     assert "published" in run("ticks", "--env", "dev")
-    assert "All true" in run("verify", "--env", "dev")
+    assert "Every table equals its query" in run("verify", "--env", "dev")
     assert ".dev`" in run("views", "--env", "dev")
     assert "promoted  mart_best" in run("plan")
     run("build", "--env", "dev", "--skip-tests")

@@ -236,7 +236,7 @@ def test_receipts_add_up() -> None:
         "total                            1,254      1,237      346 kB           2         1,257        99.8 kB"
         "              1        2     4     1.80",
     ]
-    assert log_lines.receipts_table(tick()) == ["No table was touched."]
+    assert log_lines.receipts_table(tick()) == ["No table changed."]
 
 
 @pytest.mark.parametrize(

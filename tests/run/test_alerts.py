@@ -264,7 +264,7 @@ def test_a_file_that_cant_be_kept_is_told(tmp_path):
     (tmp_path / "_sqlrun").write_text("in the way")
     with receiver(200) as (address, _):
         (line,) = send(tmp_path, Alerts(address), BAD)
-    assert line.startswith("Who was told of this tick can't be kept")
+    assert line.startswith("sqlrun can't record which alerts it sent")
 
 
 def test_many_findings_are_few_and_counted(tmp_path):

@@ -224,7 +224,7 @@ def test_a_signal_before_and_after_a_command_is_told_in_a_line(where: str, sent:
         process.send_signal(sent)
 
         assert process.wait(10) == 130
-        assert process.stderr.read().strip() == "sqlrun: stopped before the end"
+        assert process.stderr.read().strip() == "sqlrun: interrupted"
 
 
 SWALLOWED = """\
@@ -256,7 +256,7 @@ def test_an_error_that_a_library_makes_of_a_signal_is_none(raised: str) -> None:
     )
 
     assert found.returncode == 130, found.stderr
-    assert "stopped before the end" in found.stderr + found.stdout and "Traceback" not in found.stderr
+    assert "interrupted" in found.stderr + found.stdout and "Traceback" not in found.stderr
 
 
 DEAD = """\

@@ -68,7 +68,7 @@ def test_a_selection_without_tests_is_said_and_passes(tmp_path: Path) -> None:
     result = tested.run(root, "-s", "lines")
 
     assert result.exit_code == 0
-    assert tested.said(result) == ["No unit tests: nothing that was selected has any."]
+    assert tested.said(result) == ["No unit tests: no selected model has one."]
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_failed_test_that_is_gone_is_dropped_with_a_word(tmp_path: Path) -> No
 
     result = tested.run(root, "--failed")
 
-    assert tested.said(result)[0] == "No longer there, and left out: totals::prices_are_added"
+    assert tested.said(result)[0] == "Left out, as they no longer exist: totals::prices_are_added"
     assert result.exit_code == 0
 
 
@@ -123,7 +123,8 @@ def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path
     result = tested.run(root, "--failed")
 
     assert (
-        tested.said(result)[0] == "No run before is known: target/unit_tests.json is not there, or torn. Running all."
+        tested.said(result)[0]
+        == "No earlier run is known: target/unit_tests.json is missing or corrupt. Running all tests."
     )
     assert tested.said(result)[-1] == "Done. PASS=3 FAIL=0 ERROR=0 TOTAL=3"
 

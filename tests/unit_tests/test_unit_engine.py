@@ -63,7 +63,7 @@ def test_another_engine_is_refused(tmp_path: Path) -> None:
     [
         ("contract", 2, "The table after step 2: these rows break the contract, and no build would publish them."),
         ("contract", 0, "The table before the first step: these rows break the contract"),
-        ("parity", 1, "The whole query after step 1: expected is what DuckDB says, and Spark says otherwise."),
+        ("parity", 1, "The whole query after step 1: expected is the result of DuckDB; that of Spark differs."),
     ],
 )
 def test_what_was_compared_is_told(compared: str, step: int, sentence: str) -> None:

@@ -126,8 +126,8 @@ def test_wide_letters_stay_in_their_columns() -> None:
     [
         ("5.0", "5", "the column is a string: as numbers 5.0 and 5 would be equal, as texts they are not"),
         ("Open", "open", "they differ in upper and lower case"),
-        ("open", "open ", "they differ in blanks at the ends"),
-        ("ﬁne", "fine", "they look the same, but are other characters"),
+        ("open", "open ", "they differ in leading or trailing blanks"),
+        ("ﬁne", "fine", "they look the same, but have other characters"),
     ],
 )
 def test_values_that_look_the_same_are_told_apart(expected: str, came: str, hint: str) -> None:

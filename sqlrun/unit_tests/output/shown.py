@@ -20,7 +20,7 @@ Known = Callable[[str], Facts]
 MOST_NOTES = 5
 LONGEST_TYPE = 20
 
-NOTHING = "No unit tests: nothing that was selected has any."
+NOTHING = "No unit tests: no selected model has one."
 
 
 def line(result: TestResult, place: int, total: int) -> Line:
@@ -94,13 +94,13 @@ def _compared(result: TestResult) -> str:
         case "change":
             return f"The change of step {result.step}: the rows that came to the table and those that left it."
         case "quarantined":
-            return f"The lines that are set aside{f', {after}' if result.step else ''}."
+            return f"The quarantined lines{f', {after}' if result.step else ''}."
         case "whole":
-            return f"The table that is kept by its changes, {after}: expected is what the whole query gives."
+            return f"The table as maintained by its changes, {after}; expected is the result of the whole query."
         case "contract":
             return f"The table {after}: these rows break the contract, and no build would publish them."
         case "parity":
-            return f"The whole query {after}: expected is what DuckDB says, and Spark says otherwise."
+            return f"The whole query {after}: expected is the result of DuckDB; that of Spark differs."
         case _:
             return f"The table {after}." if result.step else ""
 
@@ -129,9 +129,9 @@ def _hint(kind: str, expected: str, came: str) -> str:
     if expected == came:
         return ""
     if expected.strip() == came.strip():
-        return "they differ in blanks at the ends"
+        return "they differ in leading or trailing blanks"
     if unicodedata.normalize("NFKC", expected) == unicodedata.normalize("NFKC", came):
-        return "they look the same, but are other characters"
+        return "they look the same, but have other characters"
     if expected.casefold() == came.casefold():
         return "they differ in upper and lower case"
     if kind == "string" and _number(expected) is not None and _number(expected) == _number(came):
