@@ -159,9 +159,9 @@ def diff_ticks(
     rows = history.difference(ledger, model, first.tick, last.tick)
     names = tuple(rows[0]) if rows else ("change",)
     if not rows and output == "table":
-        Console().lines([f"No difference: {model} has the same rows at {first} and at {last}."])
+        Console().lines([f"No difference: {model} has the same rows at {first}, and at {last}."])
     else:
-        what = f"of {model} came (+) or left (-) between {first} and {last}"
+        what = f"of {model} came (+) or left (-) between {first}, and {last}"
         _print_rows(rows, names, limit, output, what)
     return 0
 

@@ -39,7 +39,7 @@ class BuildDisplay:
     def begin_build(self, opening: Iterable[Line]) -> None:
         """Print what was found; `steps` waits with it until there is news."""
         if self.detail == "steps":
-            self.console.hold(PATIENCE)
+            self.console.hold()
         self.console.log(opening if self.detail == "verbose" else [line for line in opening if line.style != "dim"])
 
     def begin_tick(self) -> None:
@@ -47,6 +47,8 @@ class BuildDisplay:
         self.console.begin_tick()
         if self.detail == "ticks":
             self.console.hold()
+        elif self.detail == "steps":
+            self.console.release_after(PATIENCE)
 
     def emit(self, event: Event) -> None:
         """Print an event of a tick, now or once there is news."""

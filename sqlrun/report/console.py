@@ -99,12 +99,16 @@ class Console:
             for each in lines:
                 self._log(each)
 
-    def hold(self, seconds: float | None = None) -> None:
-        """Hold the log's lines back until they are released or dropped; release them after `seconds` at the latest."""
+    def hold(self) -> None:
+        """Hold the log's lines back until they are released or dropped."""
         with self._lock:
             self._let_go()
             self._held = []
-            if seconds is not None:
+
+    def release_after(self, seconds: float) -> None:
+        """Release the held lines after some seconds. That takes a thread, so no process may fork until then."""
+        with self._lock:
+            if self._held is not None and self._patience is None:
                 self._patience = threading.Timer(seconds, self.release)
                 self._patience.daemon = True
                 self._patience.start()

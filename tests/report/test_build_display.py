@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 
@@ -144,6 +145,17 @@ def test_the_report_is_named_where_there_is_something_to_read() -> None:
     assert play(display, tick(*CHANGED, published=False))
 
 
+def test_before_a_tick_no_thread_runs_that_would_keep_unit_tests_from_forking() -> None:
+    before = set(threading.enumerate())
+    console = plain()[0]
+    display = BuildDisplay(console)
+    display.begin_build(OPENING)
+    assert not set(threading.enumerate()) - before
+    display.begin_tick()
+    assert len(set(threading.enumerate()) - before) == 1
+    console.drop()
+
+
 def test_the_first_tick_is_never_one_line() -> None:
     console, out, _ = plain()
     display = BuildDisplay(console)
@@ -169,7 +181,8 @@ def test_a_tick_that_an_error_ends_prints_what_it_did() -> None:
 
 def test_held_lines_keep_their_time_and_are_printed_after_a_while() -> None:
     console, out, _ = plain()
-    console.hold(0.05)
+    console.hold()
+    console.release_after(0.05)
     console.log([Line("waits")])
     console.print("is printed at once", "warning")
     assert out.getvalue() == "12:05:09  is printed at once\n"
