@@ -22,6 +22,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import text_table
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.fitted_table import fitted
 from sqlrun.sources import factory
 from sqlrun.storage.factory import storage_of
 
@@ -58,8 +59,7 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
         return found
     if ledger.env:
         raise UsageError(
-            f"environment {ledger.env} has no landing table of its own: their lines are production's. "
-            "Leave out --env to see them."
+            f"environment {ledger.env} has no landing table of its own. Leave out --env to see the lines of production."
         )
     raise UsageError(f"no line has landed in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
 
@@ -68,12 +68,12 @@ def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, A
     lines = []
     if counts:
         rows = [_row(each) for each in counts]
-        head = ("model", "reason", "check", "waiting", "replayed", "discarded", "first", "last", "ticks")
+        head = ("model", "reason", "check", "pending", "replayed", "discarded", "first", "last", "ticks")
         lines += log_lines.table(head, rows)
     waiting = sum(each.waiting for each in counts)
     asked = sum(each.asked for each in counts)
     lines.append(
-        f"{text_table.counted(waiting, 'line')} {'waits' if waiting == 1 else 'wait'} in quarantine"
+        f"{text_table.counted(waiting, 'line')} {'is' if waiting == 1 else 'are'} pending in quarantine"
         + (f", {asked:,} to replay in the next build." if asked else ".")
     )
     for row in discarded:
@@ -129,9 +129,10 @@ def show_lines(
         console.raw(log_lines.as_json(rows))
         return 0
     names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
-    console.lines(log_lines.table(names, [_cells(row) for row in rows]))
-    told = f"first {len(rows)} lines" if more else text_table.counted(len(rows), "line")
-    console.lines([f"{told} in quarantine of {model}"])
+    shown = fitted(names, [_cells(row) for row in rows], console.columns, console.cut_mark, ("id",))
+    said = text_table.counted(len(rows), "line")
+    console.lines([*shown.lines, f"{'first ' if more else ''}{said} in quarantine of {model}"])
+    console.lines(shown.notes(console.columns or 0, console.cut_mark, "--json"))
     if not raw and _private(queue):
         console.lines(
             ["The text of lines may contain pii columns, so only the other columns are shown. `--raw` shows the text."]
@@ -226,7 +227,7 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
     if choice.reason and not found:
         reasons = sorted({row["reason"] for row in quarantine_queue.lines(queue, ledger)})
         hint = did_you_mean(choice.reason, reasons) or f"Pending: {'; '.join(reasons) or 'none'}."
-        raise UsageError(f"no line of {queue.model.name} waits for the reason `{choice.reason}`. {hint}")
+        raise UsageError(f"no pending line of {queue.model.name} has the reason `{choice.reason}`. {hint}")
 
 
 def _shown(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from sqlrun.runtime.text_table import Align, aligned, escaped, is_numeric, value_text, width
@@ -20,22 +20,26 @@ class Fitted:
     cut: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def notes(self, columns: int, mark: str = "…") -> list[str]:
-        """Say what the table lacks, and how to see it."""
+    def notes(self, columns: int, mark: str = "…", whole: str = "--output json") -> list[str]:
+        """Say what the table lacks, and which option of the command prints everything."""
         notes = []
         if self.cut:
             notes.append(f"Cut at {mark} to fit {columns} characters: {', '.join(self.cut)}.")
         if self.left_out:
             notes.append(f"Left out to fit {columns} characters: {', '.join(self.left_out)}.")
-        return [*notes, "`--output json` prints everything."] if notes else []
+        return [*notes, f"`{whole}` prints everything."] if notes else []
 
 
 def fitted(
-    names: Sequence[str], rows: Sequence[Sequence[object]], columns: int | None = None, mark: str = "…"
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    columns: int | None = None,
+    mark: str = "…",
+    whole: Container[str] = (),
 ) -> Fitted:
     """Align rows under their columns, no line wider than `columns` characters; None is no limit.
 
-    Numbers are never cut: a number without its last digits is another number.
+    Numbers are never cut, as a number without its last digits is another number; nor are the columns in `whole`.
     """
     header = [escaped(name) for name in names]
     cells = [[escaped(value_text(value)) for value in row] for row in rows]
@@ -44,7 +48,8 @@ def fitted(
     natural = [max(width(row[place]) for row in (header, *cells)) for place in range(len(names))]
     if columns is None or _total(natural) <= columns:
         return Fitted(aligned(header, cells, aligns))
-    least = [size if one else min(size, NARROWEST) for size, one in zip(natural, numeric, strict=True)]
+    fixed = [one or name in whole for one, name in zip(numeric, names, strict=True)]
+    least = [size if one else min(size, NARROWEST) for size, one in zip(natural, fixed, strict=True)]
     shown = max(1, max((n for n in range(1, len(names) + 1) if _total(least[:n]) <= columns), default=1))
     widths = _shrunk(natural[:shown], least[:shown], columns)
     short = [[cut(text, size, mark) for text, size in zip(row, widths, strict=False)] for row in (header, *cells)]

@@ -267,7 +267,7 @@ def test_nothing_to_check_is_said(root: Path) -> None:
     done = run(root, "--select", "mart_best")
 
     assert done.exit_code == 0
-    assert "No table of what was selected has a check" in done.output
+    assert "No selected table has a check" in done.output
 
 
 def test_a_tick_that_never_was_is_refused(root: Path) -> None:

@@ -336,7 +336,7 @@ def test_production_goes_back_after_a_promotion(prod: Site) -> None:
     rollback.roll_back(prod.ledger, 1, NOW, Console(quiet=True))
 
     assert dev.tick(START + FIVE).published
-    assert any("has gone back to before what it read" in each for each in said(dev))
+    assert any("was rolled back to before what it read" in each for each in said(dev))
     assert true(dev)
     sales(prod, "2.jsonl", ("e", 1, "x", 1, 0))
     assert prod.tick(START + 2 * FIVE).published

@@ -51,6 +51,12 @@ def test_a_number_is_never_cut(columns: int) -> None:
     assert "number" in found.left_out or "123456789012345678901234567" in found.lines[2]
 
 
+def test_a_column_that_people_copy_is_never_cut() -> None:
+    found = fitted(("id", "text"), [("0123456789abcdef", "x" * 99)], 40, whole=("id",))
+
+    assert found.lines[2].startswith("0123456789abcdef  xxx") and found.cut == ("text",)
+
+
 def test_one_wide_column_is_cut_to_the_terminal() -> None:
     found = fitted(("payload",), [("x" * 500,)], 40)
 

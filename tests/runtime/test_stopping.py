@@ -88,7 +88,7 @@ def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: t
 
     out = ended(process, *signals)
 
-    assert "Stopped. Nothing of this tick is published" in out
+    assert "Stopped. This tick is not published" in out
     assert Ledger(str(root / "warehouse"), "small").read().published is None
 
 

@@ -142,8 +142,12 @@ def test_values_that_look_the_same_are_told_apart(expected: str, came: str, hint
     [
         (2, "rows", "The table after step 2."),
         (2, "change", "The change of step 2: the rows that came to the table and those that left it."),
-        (0, "quarantined", "The lines that are set aside."),
-        (1, "whole", "The table that is kept by its changes, after step 1: expected is what the whole query gives."),
+        (0, "quarantined", "The quarantined lines."),
+        (
+            1,
+            "whole",
+            "The table as maintained by its changes, after step 1; expected is the result of the whole query.",
+        ),
     ],
 )
 def test_a_step_has_its_own_sentence(step: int, compared: str, sentence: str) -> None:
