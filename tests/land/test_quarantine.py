@@ -96,8 +96,8 @@ def test_what_has_no_queue_says_so(made: Site, tmp_path: Path) -> None:
     assert "reads a source" in run(made, "quarantine", "show", "by_shop", code=2)
     assert "stg_sales" in run(made, "quarantine", "show", "stg_sale", code=2)
     empty = site(tmp_path / "empty")
-    assert "nothing has landed" in run(empty, "quarantine", "list", code=2)
-    assert "nothing has landed" not in run(made, "quarantine", "list", "--select", NAME)
+    assert "no line has landed" in run(empty, "quarantine", "list", code=2)
+    assert "no line has landed" not in run(made, "quarantine", "list", "--select", NAME)
 
 
 def test_a_discarded_line_waits_no_longer_and_stays_on_record(made: Site) -> None:
