@@ -73,7 +73,7 @@ def _refusal(connection: socket.socket, root: str) -> str:
         return ""
     differs = differing(identity(), answer.get("identity") or {})
     if differs:
-        return f"it was started with other {', '.join(differs)}; `sqlrun up` starts it anew"
+        return f"it was started with other {', '.join(differs)}; `sqlrun up` restarts it"
     return str(answer.get("refused") or "it gave no answer")
 
 

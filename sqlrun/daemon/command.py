@@ -77,7 +77,7 @@ class Command:
         if "port" in answer:
             return answer["port"], answer["secret"]
         if answer.get("told"):
-            print(f"sqlrun: Spark is started anew: {answer['told']}", file=sys.stderr)
+            print(f"sqlrun: restarting Spark: {answer['told']}", file=sys.stderr)
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a user sees while sqlrun works: plain lines, or colours and progress. Shell: the terminal."""
+"""What a command prints: plain lines, or colors and progress on a terminal. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _utc_now() -> datetime:
 
 
 def is_lively(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether colours and progress are welcome: a terminal that can, and nobody who says no."""
+    """Return whether to print colors and progress: on a terminal that can, unless the environment turns them off."""
     if environ.get("NO_COLOR") or environ.get("CI", "false") != "false" or environ.get("TERM", "dumb") == "dumb":
         return False
     return out.isatty()
@@ -146,7 +146,7 @@ class Console:
             self._write(self._out, text if text.endswith("\n") else f"{text}\n")
 
     def emit(self, event: Event) -> None:
-        """Show what a build tells."""
+        """Print an event of a build, or hold it with the others."""
         with self._lock:
             if not isinstance(event, CheckResult) or event.model not in {check.model for check in self._passed}:
                 self._count_passes()
@@ -171,7 +171,7 @@ class Console:
                     self._log(line(event))
 
     def problem(self, error: Exception) -> None:
-        """Print on stderr what went wrong: each mistake in a project, or one failure and its statement."""
+        """Print an error on stderr: each problem of a project, or one failure and its statement."""
         for console in list(_drawing):
             console.close()
         with self._lock:
@@ -179,13 +179,13 @@ class Console:
             self._write(self._err, escaped(_problem_text(error), "\n") + "\n")
 
     def close(self) -> None:
-        """Take the progress off the terminal and print what still waits."""
+        """Remove the progress from the terminal, and print pending lines."""
         with self._lock:
             self._count_passes()
             self._stop_drawing()
 
     def _count_passes_soon(self) -> None:
-        # Nothing tells which check is a model's last, and the next event may be minutes away.
+        # No event marks the last check of a model, and the next event may be minutes away.
         self._due = time.monotonic() + _PATIENCE
         if self._timer is None:
             self._count_passes_after(_PATIENCE)

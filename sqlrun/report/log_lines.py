@@ -1,4 +1,4 @@
-"""What a build says, in the lines that dbt users know. Pure."""
+"""The lines of a build, as dbt users know them. Pure."""
 
 from __future__ import annotations
 

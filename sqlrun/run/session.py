@@ -113,6 +113,7 @@ class Session:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.display, self.console, self.clock, self.receipts = display, display.console, clock, receipts
         self._stop = threading.Event()
+        self._said: set[str] = set()
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: TickContext | None = None
@@ -189,10 +190,10 @@ class Session:
         newest = max((tick.as_of for tick in found if tick), default=now)
         # A `--step` that was longer before is no fault of the clock's.
         if newest > self.clock():
-            self.console.print(
+            self._say_once(
                 f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: ticks keep "
                 "that time until the clock reaches it. If the tick's time was wrong, run `sqlrun rollback`.",
-                "warning",
+                "clock",
             )
         return max(now, newest)
 
@@ -226,7 +227,7 @@ class Session:
         self._progress = None
         self.display.begin_tick()
         for text in unread_files.messages(self.root, self.prepared.project.sources):
-            self._say(text)
+            self._say_once(text)
         try:
             result = tick(self.prepared.workspace, engine, ledger, request, emit, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:
@@ -335,6 +336,12 @@ class Session:
 
     def _say(self, text: str) -> None:
         self.console.print(text, "warning")
+
+    def _say_once(self, text: str, about: str = "") -> None:
+        """Print a warning that holds for every tick of a run once, unless every step is printed."""
+        if (about or text) not in self._said or self.display.detail == "verbose":
+            self._said.add(about or text)
+            self._say(text)
 
     def _vacuum(self, ledger: Ledger, tick: int, holder: str) -> None:
         """Vacuum the tables when it is due; a failure costs no tick, as the tick is published already."""

@@ -58,7 +58,7 @@ def test_one_jvm_serves_builds_until_one_of_them_dies(shell: Shell) -> None:
     for name in ("a", "b"):
         put(shell.root, name)
         code, said = shell.run("build", "--skip-tests")
-        assert (code, "anew" in said) == (0, False), said
+        assert (code, "restart" in said) == (0, False), said
     # Another warehouse at the same place: nothing that Spark remembers of the tables may show.
     assert shell.run("clean", "--warehouse")[0] == 0
     code, said = shell.run("build", "--skip-tests")
@@ -95,7 +95,7 @@ def test_the_classes_that_the_first_one_has_loaded_are_mapped_by_the_next(shell:
     # One that was recorded may stand in for one that maps them.
     put(shell.root, "a")
     code, said = shell.run("build", "--skip-tests")
-    assert (code, "anew" in said) == (0, False), said
+    assert (code, "restart" in said) == (0, False), said
     assert shell.run("down")[0] == 0
 
     assert shell.run("up")[0] == 0
@@ -104,7 +104,7 @@ def test_the_classes_that_the_first_one_has_loaded_are_mapped_by_the_next(shell:
     assert archive.stat().st_mtime_ns == made
     put(shell.root, "b")
     code, said = shell.run("build", "--skip-tests")
-    assert (code, "anew" in said) == (0, False), said
+    assert (code, "restart" in said) == (0, False), said
 
 
 def maps(process: int) -> str:
