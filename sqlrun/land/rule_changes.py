@@ -57,6 +57,6 @@ def message(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Ca
         return ""
     verb = "waits" if lines == 1 else "wait"
     return (
-        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. They hold for lines "
-        f"that land from now on; to judge those again: sqlrun quarantine replay {model.name} --all"
+        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. The new rules apply "
+        f"to lines that land from now on. To evaluate the others again: sqlrun quarantine replay {model.name} --all"
     )

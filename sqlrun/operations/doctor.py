@@ -85,8 +85,8 @@ def advice(name: str, *, lands: bool) -> str:
     owner = model_of(name)
     again = f"`sqlrun build --full-refresh --select {owner}+`"
     if lands:
-        return f"It was published. Put the file back from a backup; or land all files again: {again}"
-    return f"It was published. Put the file back from a backup, or make the table anew: {again}"
+        return f"It was published. Restore the file from a backup, or land all files again: {again}"
+    return f"It was published. Restore the file from a backup, or rebuild the table: {again}"
 
 
 def of_table(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
@@ -123,7 +123,9 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
     for version, text in found.texts.items():
         ids = log_faults.transactions(text)
         if version > found.first and any(app.endswith(".published") for app in ids):
-            advice = "A later tick was published, so this was whole once. Put the ledger's folder back from a backup"
+            advice = (
+                "A later tick was published, so this file was intact once. Restore the ledger's folder from a backup"
+            )
             findings = [replace(f, aside=False, advice=advice) for f in found.findings]
             return (replace(found, findings=findings, moves=[]),)
     return (found,)
@@ -168,12 +170,12 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) ->
 
 
 def message(found: Found, folder: str) -> str:
-    """Return what was set aside of a table."""
+    """Say which files of a table were moved aside, and why."""
     first = found.findings[0]
     more = f" and {text_table.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
     return (
-        f"{first.table}: {first.file} {first.what}, as after a loss of power. It{more} went to {folder}; "
-        "what was published is whole, and the rest is made again."
+        f"{first.table}: {first.file} {first.what}, as after a power failure. It{more} was moved to {folder}. "
+        "Published files are intact; sqlrun computes the rest again."
     )
 
 

@@ -87,6 +87,6 @@ def _is_count(value: object) -> TypeGuard[int]:
 def message(name: str, choice: Choice) -> str:
     """Return the text why a table is computed whole in this tick."""
     return (
-        f"{name} is computed whole in this tick (SR548): keeping it by its changes would read about "
+        f"{name} is computed whole in this tick (SR548): maintaining it by its changes would read about "
         f"{choice.change:,} rows, the whole query reads about {choice.whole:,}"
     )

@@ -72,7 +72,7 @@ def _explained(file: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise EngineError(
-            f"the lock file {file} can't be written: {error.strerror or error}. A build, a rollback and an upkeep need "
+            f"the lock file {file} can't be written: {error.strerror or error}. A build, a rollback and a vacuum need "
             "to write the warehouse; nothing was written"
         ) from error
 

@@ -100,7 +100,7 @@ def test_lines_come_in_after_a_fix_as_late_ones(made: Site) -> None:
     assert "3 lines wait" not in note(result) and "5 lines wait in quarantine" in note(result)
     assert by_shop(fixed) == sums(*GOOD)
 
-    assert "judges 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
+    assert "evaluates 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     assert {row["state"] for row in told(fixed, "show", NAME, "--reason", UNKNOWN)} == {"replay asked"}
     assert {row["reason"]: row["asked"] for row in told(fixed, "list")}[UNKNOWN] == 3
     result = tick(fixed, 3)
@@ -118,7 +118,7 @@ def test_what_has_come_in_comes_in_once(made: Site) -> None:
     """Asked twice before the build, asked again after it, and a build more: nothing is there twice."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
-    assert "judges 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
+    assert "evaluates 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
     assert tick(fixed).published
     assert "no line of stg_sales waits" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
     run(fixed, "quarantine", "replay", NAME, "--all")

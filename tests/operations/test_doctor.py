@@ -371,7 +371,7 @@ def test_a_build_tells_what_it_set_aside(site: Site) -> None:
     )
 
     assert shown.exit_code == 0, shown.output
-    assert "as after a loss of power" in " ".join(shown.output.split())
+    assert "as after a power failure" in " ".join(shown.output.split())
 
 
 def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) -> None:
@@ -393,7 +393,7 @@ def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) ->
     )
 
     assert shown.exit_code == 0, shown.output
-    assert "loss of power" not in " ".join(shown.output.split())
+    assert "power failure" not in " ".join(shown.output.split())
     assert pointer.read_text() == text
     assert not checksum.exists()
     assert not (Path(site.warehouse) / "_sqlrun" / "set_aside").exists()

@@ -43,7 +43,7 @@ def test_what_spark_does_between_ticks(engine: SparkEngine, small_session: Any, 
             run(small_session, path_of(site, name), list(CHANGES.values())[(turn + 3 * number) % len(CHANGES)])
         arrive(site, number)
         said = build(site, number, code=2)
-        assert "SR740 stg_lines" in said and "Spark" in said and "loss of power" not in said, said
+        assert "SR740 stg_lines" in said and "Spark" in said and "power failure" not in said, said
         command(site, "doctor", "--repair")
         assert site.tick(at(number)).published  # by Spark's own landing, over what was taken back
         true(site, number, 3 * (number + 1))
