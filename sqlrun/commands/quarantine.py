@@ -190,7 +190,7 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
     told = [f"The next build evaluates {text_table.counted(count, 'line')} of {model} again, like new lines."]
     if asked:
-        told.append(f"{_are(asked)} already to be replayed by it.")
+        told.append(f"{_are(asked)} scheduled for it already.")
     Console().lines(told)
     return 0
 
