@@ -189,4 +189,4 @@ def test_an_old_command_works_and_is_reported_once(tmp_path: Path, monkeypatch: 
     warning = "Warning: `sqlrun maintain` is now `sqlrun vacuum`. The old name works in this version only.\n"
     assert old.exit_code == new.exit_code == 2
     assert old.stderr == warning + new.stderr and old.stdout == new.stdout
-    assert "maintain" not in CliRunner().invoke(main, ["--help"]).output
+    assert "  maintain  " not in CliRunner().invoke(main, ["--help"]).output
