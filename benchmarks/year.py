@@ -133,7 +133,7 @@ class Year:
         if maintenance.due(self.ledger, result.tick, self.every):
             # Time passes faster here: the later clock skips the hour that protects new files.
             with lock.hold(self.ledger.warehouse, clock()) as holder:
-                maintenance.look_after(self.ledger, self.keep, clock() + timedelta(hours=2), holder, lambda _: None)
+                maintenance.vacuum_held(self.ledger, self.keep, clock() + timedelta(hours=2), holder, lambda _: None)
         return spent
 
     def sizes(self) -> dict[str, int]:

@@ -58,9 +58,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A note about the tick as a whole, before its first step."""
+    """A note about the tick as a whole, before its first step. `is_news`: the tick changes a table by it."""
 
     text: str
+    is_news: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -384,7 +384,7 @@ class Alerts:
 class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
-    A build maintains the tables' files every `maintain_every` ticks (0: never) and retains `keep_ticks` ticks in full.
+    A build vacuums the tables after every `vacuum_every` ticks (0: never) and retains the newest `keep_ticks` ticks.
     A check that takes longer than `check_timeout` seconds is an error, and so is a statement after `statement_timeout`.
     A build that is asked to stop finishes its tick if that takes no longer than `stop_grace` seconds.
     """
@@ -394,7 +394,7 @@ class Profile:
     warehouse: str
     threads: int = 2
     settings: Mapping[str, str] = field(default_factory=dict)
-    maintain_every: int = 288
+    vacuum_every: int = 288
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
     check_timeout: int = 60

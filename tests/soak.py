@@ -30,6 +30,7 @@ from sqlrun.engines.duckdb import engine as duckdb_engine
 from sqlrun.operations import maintenance
 from sqlrun.pipeline import prepare_to_build
 from sqlrun.publish.ledger import Ledger
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.run.session import Session, Times
 from tests.support import broken, shops
@@ -106,7 +107,7 @@ def project(folder: Path, engine: str, keep: int) -> Path:
             "largest", "shop string", "amount decimal(10,2)", extra="    grain: [shop]"
         ),
         "profiles/local.yml":
-            f"engine: {engine}\nwarehouse: warehouse\nmaintain_every: {keep}\nkeep_ticks: {keep}\n{settings(engine)}",
+            f"engine: {engine}\nwarehouse: warehouse\nvacuum_every: {keep}\nkeep_ticks: {keep}\n{settings(engine)}",
     })  # fmt: skip
     return folder
 
@@ -287,7 +288,7 @@ def soak(root: Path, engine: str, ticks: int, every: int, keep: int) -> list[Sam
     prepared, target = prepare_to_build(root, None)
     names = tuple(name for name in prepared.graph.order if not name.startswith("source:"))
     console = Console(quiet=True)
-    made = Soaked(root, prepared, target, names, console, lambda: datetime.now(timezone.utc), False)
+    made = Soaked(root, prepared, target, names, BuildDisplay(console), lambda: datetime.now(timezone.utc), False)
     return made.soak(ticks, every)
 
 

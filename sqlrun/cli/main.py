@@ -36,17 +36,24 @@ class CommandLine(click.Group):
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sqlrun")
-@click.option("--project-dir", type=FOLDER, default=".", help="The project's folder.")
-@click.option("--no-cache", is_flag=True, help="Read and compile everything anew, whatever target/cache.jsonl knows.")
-@click.option("--no-server", is_flag=True, help="Run the command here, though `sqlrun up` has started a server.")
+@click.option("--project-dir", type=FOLDER, default=".", help="Folder of the project.")
+@click.option("--no-cache", is_flag=True, help="Ignore target/cache.jsonl: read and compile everything again.")
+@click.option(
+    "--no-server", is_flag=True, help="Run the command in this process, even if `sqlrun up` has started a server."
+)
 @click.pass_context
 def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: bool) -> None:
-    """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
+    """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed.
+
+    NO_COLOR=1 or TERM=dumb turns colors and progress off: every fact is also text.
+    """
     del no_server  # `daemon/entry.py` has looked at it
     gc.set_threshold(*GARBAGE)
     atexit.register(leave)
+    from sqlrun.runtime import old_names
     from sqlrun.runtime.disk_cache import WANTED
 
+    old_names.begin()
     context.obj = project_dir
     WANTED.set(not no_cache)
 
@@ -61,23 +68,30 @@ def leave() -> None:
 
 @main.command()
 @selection
-@click.option("--as-of", metavar="TIME", help="Tick at this time (UTC, ISO) instead of now.")
-@click.option("--every", metavar="STEP", help="Stay and tick on the clock, as in --every 5m, until SIGINT or SIGTERM.")
-@click.option("--replay", nargs=2, metavar="FROM TO", help="Tick through history from one time to another.")
-@click.option("--step", default="5m", show_default=True, help="The step of --replay, and what now is rounded down to.")
-@click.option("--full-refresh", is_flag=True, help="Build the selected models anew, beside what readers see.")
+@click.option("--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now.")
+@click.option("--every", metavar="STEP", help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m.")
+@click.option("--replay", nargs=2, metavar="FROM TO", help="Tick from one time of history to another.")
 @click.option(
-    "--accept-lost-files", is_flag=True, help="Land although files of a source are gone: without their lines."
+    "--step", default="5m", show_default=True, help="Distance of ticks with --replay; now is rounded down to it."
 )
-@click.option("--threads", type=click.IntRange(1, 256), help="How many models are maintained at once.")
-@click.option("--skip-tests", is_flag=True, help="Don't run the unit tests of the selected models first.")
-@click.option("--receipts", is_flag=True, help="Print what each table cost.")
-@click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse, instead of giving up.")
-@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.option(
+    "--full-refresh",
+    is_flag=True,
+    help="Build the selected models from scratch; readers see the old tables until then.",
+)
+@click.option(
+    "--accept-lost-files", is_flag=True, help="Land although files of a source are gone, and lose their lines."
+)
+@click.option("--threads", type=click.IntRange(1, 256), help="Number of models to maintain at once.")
+@click.option("--skip-tests", is_flag=True, help="Skip the unit tests of the selected models.")
+@click.option("--receipts", is_flag=True, help="Print the cost of each table.")
+@click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse. Default: fail.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only failures.")
+@click.option("--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new.")
 @click.pass_obj
 @report_errors
 def build(root: Path, **options: Any) -> None:
-    """Land what is new, bring the models up to date, check them, publish the tick."""
+    """Land new lines, maintain and check models, publish the tick."""
     from sqlrun.commands.build import build_command
 
     sys.exit(build_command(root, options, utc_now))
@@ -90,7 +104,7 @@ def build(root: Path, **options: Any) -> None:
 @click.pass_obj
 @report_errors
 def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], profile: str | None) -> None:
-    """Check the whole project and write each model's SQL under target/, ready to paste."""
+    """Check the project, and write the SQL of models to target/."""
     from sqlrun.commands.build import write_compiled
 
     sys.exit(write_compiled(root, select, exclude, profile, utc_now()))
@@ -99,27 +113,31 @@ def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...
 @main.command()
 @click.argument("model")
 @PROFILE
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--sql", "statements", is_flag=True, help="Print the statement of each table as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
 @click.pass_obj
 @report_errors
-def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
-    """Show how MODEL is kept: strategy, reason, what else is legal and its cost, tables, and the change's query."""
+def explain(root: Path, model: str, profile: str | None, statements: bool, as_json: bool) -> None:
+    """Explain how MODEL is maintained: strategy, cost, checks."""
     from sqlrun.commands.build import explain_model
 
-    sys.exit(explain_model(root, model, profile, as_json, utc_now()))
+    sys.exit(explain_model(root, model, profile, as_json, utc_now(), statements=statements))
 
 
 @main.command()
 @click.argument("column", metavar="MODEL[.COLUMN]")
-@click.option("--up", "direction", flag_value="up", help="What it is made of. The default for a model.")
-@click.option("--down", "direction", flag_value="down", help="What is made of it. The default for a seed or a source.")
+@click.option("--up", "direction", flag_value="up", help="Show what the column is made of. Default for a model.")
+@click.option(
+    "--down", "direction", flag_value="down", help="Show what is made of the column. Default for a seed or a source."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
 def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> None:
-    """Show what a column is made of through the whole graph, or what is made of it; of a model, each column.
+    """Trace a column, or all columns of a model, up or down.
 
-    A source's column is GROUP.TABLE.COLUMN. Values are kept apart from what decides about rows: filters, joins, groups.
+    Write a source's column as GROUP.TABLE.COLUMN. The output separates values from what decides about rows: filters,
+    joins, groups.
     """
     from sqlrun.commands.build import show_lineage
 
@@ -140,7 +158,7 @@ def error_command(code: tuple[str, ...]) -> None:
 @main.command("ls")
 @SELECT
 @EXCLUDE
-@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format.")
 @click.pass_obj
 @report_errors
 def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> None:
@@ -155,19 +173,19 @@ def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], 
 @click.pass_obj
 @report_errors
 def debug(root: Path, profile: str | None) -> None:
-    """Tell versions, Java, jars and profile, and try to read and write the warehouse."""
+    """Print versions and the profile, and test the warehouse."""
     from sqlrun.commands.debug import debug_command
 
     sys.exit(debug_command(root, profile))
 
 
 @main.command()
-@click.option("--warehouse", is_flag=True, help="Delete the profile's tables, ledger and checkpoints too.")
+@click.option("--warehouse", is_flag=True, help="Delete the tables, ledger and checkpoints of the profile, too.")
 @PROFILE
 @click.pass_obj
 @report_errors
 def clean(root: Path, warehouse: bool, profile: str | None) -> None:
-    """Delete target/, and with --warehouse everything that was built."""
+    """Delete target/, and with --warehouse all tables."""
     from sqlrun.commands.clean import clean_up
 
     sys.exit(clean_up(root, warehouse, profile, utc_now()))

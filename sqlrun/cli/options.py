@@ -1,4 +1,4 @@
-"""What the commands' options and failures have in common. Shell: the terminal, the clock."""
+"""Options that commands share, and how a command reports its errors. Shell: the terminal, the clock."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import click
 from sqlrun.errors import SqlrunError, UsageError, first_line
 from sqlrun.runtime.streams import GONE
 
-CHOICE = "What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x."
+CHOICE = "Select by name, stg_*, +name, name+, folder, tag:x, path:x or source:x."
 SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
-ENV = click.option("--env", metavar="NAME", help="An environment of the warehouse; production otherwise.")
-PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
+EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="Leave out what this selects.")
+ENV = click.option("--env", metavar="NAME", help="Use this environment of the warehouse. Default: production.")
+PROFILE = click.option("--profile", metavar="NAME", help="Use profiles/NAME.yml. Default: the project's profile.")
 
 
 def together(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def _stopped() -> NoReturn:
     from sqlrun.report.console import Console
     from sqlrun.runtime.stopping import INTERRUPTED
 
-    Console().problem(SqlrunError("stopped before it finished"))
+    Console().problem(SqlrunError("interrupted"))
     sys.exit(INTERRUPTED)
 
 
@@ -73,7 +73,7 @@ def _reported(error: Exception) -> NoReturn:
         case SqlrunError():
             shown = error
         case OSError():
-            shown = SqlrunError(_told(error))
+            shown = SqlrunError(_refused(error))
         case RecursionError():
             shown = UsageError("a query is nested too deeply. Split it into CTEs or models (SR301)")
         case _:
@@ -84,10 +84,10 @@ def _reported(error: Exception) -> NoReturn:
     sys.exit(shown.exit_code)
 
 
-def _told(error: OSError) -> str:
-    """Return what the operating system refused, and that nothing is lost."""
+def _refused(error: OSError) -> str:
+    """Return what the operating system refused, and what to do."""
     what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else first_line(error)
-    return f"{what}. Published data is unchanged. Fix the cause, then run the command again."
+    return f"{what}. Published tables are unchanged. Fix this, then run the command again."
 
 
 def utc_now() -> datetime:

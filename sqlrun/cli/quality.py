@@ -1,4 +1,4 @@
-"""The command line of what may be wrong with rows: checks, drift, quarantine. Shell: the terminal."""
+"""The commands for the quality of rows: checks, drift, quarantine. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, selection, t
 
 @click.command()
 @selection
-@click.option("--tick", type=click.IntRange(1), help="Check this published tick instead of the newest.")
-@click.option("--fail-fast", is_flag=True, help="Stop after the first table with a critical failure or an error.")
-@click.option("--suggest", metavar="MODEL", help="Print a suite for MODEL that its table passes, to begin with.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--tick", type=click.IntRange(1), help="Check this published tick. Default: the newest.")
+@click.option("--fail-fast", is_flag=True, help="Stop after the first table that has a critical failure or an error.")
+@click.option("--suggest", metavar="MODEL", help="Print a first suite for MODEL, which its table passes.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
 def check(
@@ -27,7 +27,7 @@ def check(
     env: str | None,
     **options: Any,
 ) -> None:
-    """Evaluate all checks, of contracts and of expectations/, over whole published tables, without a JVM."""
+    """Evaluate all checks on published tables, without a JVM."""
     from sqlrun.commands.check import check_command
 
     sys.exit(check_command(root, select, exclude, profile, env, options))
@@ -35,34 +35,36 @@ def check(
 
 @click.command()
 @PROFILE
-@click.option("--write", is_flag=True, help="Edit `_sources.yml` as each source's on_schema_change says.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--write", is_flag=True, help="Edit `_sources.yml` as `on_schema_change` of each source says.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
 def drift(root: Path, profile: str | None, write: bool, as_json: bool) -> None:
-    """Show how the lines that have landed differ from what their sources declare."""
+    """Compare landed lines with the declared columns of sources."""
     from sqlrun.commands.drift import drift_command
 
     sys.exit(drift_command(root, profile, write, as_json))
 
 
-REASON = click.option("--reason", default="", metavar="TEXT", help="Those with this reason alone, as `list` says it.")
+REASON = click.option(
+    "--reason", default="", metavar="TEXT", help="Select lines with this reason, as `list` prints it."
+)
 
 
 @click.group("quarantine")
 def quarantine() -> None:
-    """Lines that were set aside: a queue that nothing leaves without a record."""
+    """List, show, replay and discard quarantined lines."""
 
 
 @quarantine.command("list")
 @SELECT
 @PROFILE
 @ENV
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
 def list_command(root: Path, select: tuple[str, ...], profile: str | None, env: str | None, as_json: bool) -> None:
-    """Count the lines in quarantine by model and reason: waiting, replayed, discarded, and since when."""
+    """Count quarantined lines by model and reason: pending, replayed, discarded."""
     from sqlrun.commands.quarantine import list_queues
 
     sys.exit(list_queues(root, select, profile, env, as_json))
@@ -73,10 +75,12 @@ def list_command(root: Path, select: tuple[str, ...], profile: str | None, env: 
 @PROFILE
 @ENV
 @REASON
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many lines; 0 is all.")
-@click.option("--raw", is_flag=True, help="Show text and columns of a model with columns tagged pii, too.")
-@click.option("--discarded", is_flag=True, help="Show those that were discarded, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Maximum number of lines; 0 is all."
+)
+@click.option("--raw", is_flag=True, help="Show text and values of a model that has columns tagged pii.")
+@click.option("--discarded", is_flag=True, help="Show discarded lines, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
 def show_command(
@@ -90,21 +94,21 @@ def show_command(
     discarded: bool,
     as_json: bool,
 ) -> None:
-    """Show the lines of MODEL that wait: id, reason, tick, file, number of the line, text."""
+    """Show pending lines of MODEL: id, reason, tick, file, line number, text."""
     from sqlrun.commands.quarantine import show_lines
 
     sys.exit(show_lines(root, model, profile, env, reason, limit, raw, discarded, as_json))
 
 
-IDS = click.option("--id", "ids", multiple=True, metavar="ID", help="A line, by its id. May be given more than once.")
-ALL = click.option("--all", "every", is_flag=True, help="All lines of the model that wait.")
+IDS = click.option("--id", "ids", multiple=True, metavar="ID", help="Select a line by its id.")
+ALL = click.option("--all", "every", is_flag=True, help="Select all pending lines of the model.")
 lines_of_model = together(PROFILE, ENV, IDS, REASON, ALL)
 
 
 @quarantine.command("discard")
 @click.argument("model")
 @lines_of_model
-@click.option("--because", required=True, metavar="TEXT", help="Why: it stays on record, with who and when.")
+@click.option("--because", required=True, metavar="TEXT", help="Reason to record, with your name and the time.")
 @click.pass_obj
 @report_errors
 def discard_command(
@@ -117,7 +121,7 @@ def discard_command(
     every: bool,
     because: str,
 ) -> None:
-    """Let lines of MODEL wait no longer. They stay in the table; who discarded them, when and why stays on record."""
+    """Discard quarantined lines of MODEL, and record who did it, when and why."""
     from sqlrun.commands.quarantine import Choice, discard_lines
 
     sys.exit(discard_lines(root, model, profile, env, Choice(ids, reason, every), because, utc_now()))
@@ -137,7 +141,7 @@ def replay_command(
     reason: str,
     every: bool,
 ) -> None:
-    """Have the next build judge lines of MODEL again, after a fix: good ones come in, once; others wait on."""
+    """Let the next build evaluate quarantined lines of MODEL again, after a fix."""
     from sqlrun.commands.quarantine import Choice, replay_lines
 
     sys.exit(replay_lines(root, model, profile, env, Choice(ids, reason, every), utc_now()))

@@ -1,4 +1,4 @@
-"""The command lines that start servers: `serve` and its tokens, `up` and `down`. Shell: the terminal."""
+"""The commands for servers: `serve` and its tokens, `up` and `down`. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -12,31 +12,40 @@ from sqlrun.cli.options import ENV, PROFILE, report_errors, utc_now
 
 KEYS = click.option(
     "--keys", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-    help="A JSON Web Key Set; SQLRUN_SERVE_KEY in the environment otherwise.",
+    help="File with a JSON Web Key Set. Default: SQLRUN_SERVE_KEY in the environment.",
 )  # fmt: skip
 
 
 @click.group(invoke_without_command=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; other than here needs a key.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8787, show_default=True, help="The port.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; any other than this machine needs a key.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), default=8787, show_default=True, help="Port to listen on.")
 @PROFILE
 @ENV
 @KEYS
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that a proxy on this machine sends.")
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Accept this host name, which a proxy on this machine sends."
+)
 @click.option(
     "--trusted-proxy", multiple=True, metavar="ADDRESS",
-    help="An address or network of proxies that name callers by X-Forwarded-For.",
+    help="Trust X-Forwarded-For of proxies at this address or network.",
 )  # fmt: skip
 @click.option(
     "--rate", type=click.FloatRange(0), default=20, show_default=True,
-    help="Requests a second for each token, and five times as many at once; 0 is no limit.",
+    help="Requests a second for each token, with bursts of five times as many; 0 is no limit.",
 )  # fmt: skip
-@click.option("--stale-after", metavar="TIME", default="15m", show_default=True, help="When a tick is called old.")
-@click.option("--no-access-log", is_flag=True, help="Write no line for each request.")
+@click.option(
+    "--stale-after", metavar="TIME", default="15m", show_default=True, help="Age at which a tick counts as stale."
+)
+@click.option("--no-access-log", is_flag=True, help="Write no access log.")
 @click.pass_context
 @report_errors
 def serve(context: click.Context, **options: Any) -> None:
-    """Answer from the published ticks over HTTP: the owners' page, and the API behind it."""
+    """Serve published ticks over HTTP: the dashboard and its API."""
     if context.invoked_subcommand is None:
         from sqlrun.serve.command import serve_command
 
@@ -47,7 +56,11 @@ def serve(context: click.Context, **options: Any) -> None:
 @click.argument("owners", nargs=-1, type=click.UNPROCESSED, metavar="[--ENTITY KEY]...")
 @click.option("--operator", is_flag=True, help="All entities, and what is for operators.")
 @click.option(
-    "--hours", type=click.FloatRange(0, 8784, min_open=True), default=12, show_default=True, help="How long it holds."
+    "--hours",
+    type=click.FloatRange(0, 8784, min_open=True),
+    default=12,
+    show_default=True,
+    help="Lifetime of the token in hours.",
 )
 @KEYS
 @click.pass_obj
@@ -65,15 +78,15 @@ def token(root: Path, owners: tuple[str, ...], operator: bool, hours: float, key
 
 @click.command()
 @PROFILE
-@click.option("--idle", metavar="STEP", default="1h", show_default=True, help="End after so long without a command.")
-@click.option("--status", "look", is_flag=True, help="Only tell whether a server runs (exit code 0; else 1), and how.")
+@click.option("--idle", metavar="STEP", default="1h", show_default=True, help="End after this time without a command.")
+@click.option("--status", "look", is_flag=True, help="Print the state of the server; exit with 0 if it runs, 1 if not.")
 @click.pass_obj
 @report_errors
 def up(root: Path, profile: str | None, idle: str, look: bool) -> None:
-    """Keep libraries loaded and Spark started for this project's commands, which find the server by themselves.
+    """Start a server that keeps libraries and Spark loaded.
 
-    Each command still runs in a process of its own, with the same output and exit code. `--no-server` before a command,
-    or SQLRUN_NO_SERVER=1, goes without. Linux only.
+    Commands of this project find the server automatically. Each still runs in a process of its own, with the same
+    output and exit code. To run without it, write `--no-server` before a command or set SQLRUN_NO_SERVER=1. Linux only.
     """
     from sqlrun.daemon import control
     from sqlrun.run.session import step_of
@@ -85,7 +98,7 @@ def up(root: Path, profile: str | None, idle: str, look: bool) -> None:
 @click.pass_obj
 @report_errors
 def down(root: Path) -> None:
-    """End the server that `sqlrun up` started, after the commands that it runs."""
+    """End the server of `sqlrun up`, after its running commands."""
     from sqlrun.daemon import control
 
     sys.exit(control.down(root))

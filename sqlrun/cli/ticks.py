@@ -1,4 +1,4 @@
-"""The command line of the warehouse: published ticks, environments, the doctor. Shell: the terminal."""
+"""The commands for the warehouse: published ticks, environments, the doctor. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ from sqlrun.cli.options import ENV, PROFILE, report_errors, selection, utc_now
 @click.argument("model")
 @PROFILE
 @ENV
-@click.option("--where", default="", help="A condition in SQL, as in \"site_id = 's1'\".")
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
-@click.option("--tick", type=click.IntRange(1), help="As this published tick has them, instead of the newest.")
-@click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
+@click.option("--where", default="", help="Condition in SQL, as in \"site_id = 's1'\".")
+@click.option(
+    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Maximum number of rows; 0 is all."
+)
+@click.option("--tick", type=click.IntRange(1), help="Show this published tick. Default: the newest.")
+@click.option(
+    "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True, help="Format."
+)
 @click.pass_obj
 @report_errors
 def show(
     root: Path, model: str, profile: str | None, env: str | None, where: str, limit: int, tick: int | None, output: str
 ) -> None:
-    """Show rows of MODEL as the published tick has them.
+    """Show rows of MODEL at the published tick.
 
-    MODEL__quarantine shows the lines that were set aside, MODEL__rescued the fields that no source declares.
+    MODEL__quarantine shows quarantined lines, MODEL__rescued fields that no source declares. On a terminal the table
+    fits its width, and the last lines name what was cut.
     """
     from sqlrun.commands.ticks import show_rows
 
@@ -36,11 +41,11 @@ def show(
 @click.command()
 @PROFILE
 @ENV
-@click.option("--tick", type=click.IntRange(1), help="Of this published tick, instead of the newest.")
+@click.option("--tick", type=click.IntRange(1), help="Use this published tick. Default: the newest.")
 @click.pass_obj
 @report_errors
 def views(root: Path, profile: str | None, env: str | None, tick: int | None) -> None:
-    """Print Spark SQL that makes a temporary view of each table, all of them at one published tick."""
+    """Print Spark SQL for a view of each table, all at one tick."""
     from sqlrun.commands.ticks import print_views
 
     sys.exit(print_views(root, profile, env, tick))
@@ -48,8 +53,8 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None) ->
 
 @click.command()
 @selection
-@click.option("--full-refresh", is_flag=True, help="As if the selected models were to be built anew.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--full-refresh", is_flag=True, help="Plan to build the selected models from scratch.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
 def plan(
@@ -61,7 +66,7 @@ def plan(
     full_refresh: bool,
     as_json: bool,
 ) -> None:
-    """Show what the next build does to the published tables: new, rebuilt, untouched or gone, and why."""
+    """Show what the next build rebuilds, and its pending input."""
     from sqlrun.commands.ticks import plan_edits
 
     sys.exit(plan_edits(root, select, exclude, profile, env, full_refresh, as_json, utc_now()))
@@ -70,11 +75,13 @@ def plan(
 @click.command()
 @PROFILE
 @ENV
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many ticks; 0 is all.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Maximum number of ticks; 0 is all."
+)
 @click.pass_obj
 @report_errors
 def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
-    """List ticks, the newest first: time, whether published, rows changed, checks, seconds of all tables together."""
+    """List ticks, newest first: status, rows, checks, seconds."""
     from sqlrun.commands.ticks import list_ticks
 
     sys.exit(list_ticks(root, profile, env, limit))
@@ -84,10 +91,16 @@ def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
 @click.argument("model")
 @PROFILE
 @ENV
-@click.option("--from", "before", type=click.IntRange(1), help="A published tick; the one before `--to` if not given.")
-@click.option("--to", "after", type=click.IntRange(1), help="A published tick; the newest if not given.")
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
-@click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
+@click.option(
+    "--from", "before", type=click.IntRange(1), help="Compare from this published tick. Default: the one before --to."
+)
+@click.option("--to", "after", type=click.IntRange(1), help="Compare to this published tick. Default: the newest.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Maximum number of rows; 0 is all."
+)
+@click.option(
+    "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True, help="Format."
+)
 @click.pass_obj
 @report_errors
 def diff(
@@ -100,7 +113,7 @@ def diff(
     limit: int,
     output: str,
 ) -> None:
-    """Show the rows of MODEL that came and left between two published ticks."""
+    """Show rows of MODEL that came or left between two ticks."""
     from sqlrun.commands.ticks import diff_ticks
 
     sys.exit(diff_ticks(root, model, profile, env, before, after, limit, output))
@@ -108,18 +121,20 @@ def diff(
 
 @click.command()
 @selection
-@click.option("--tick", type=click.IntRange(1), help="Verify this published tick instead of the newest.")
+@click.option("--tick", type=click.IntRange(1), help="Verify this published tick. Default: the newest.")
 @click.option(
-    "--limit", type=click.IntRange(0), default=5, show_default=True, help="How many differing rows are shown."
+    "--limit",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Maximum number of differing rows to show; 0 is all.",
 )
 @click.option(
     "--sample", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
-    help="Only rows of so many of 100 keys; a table without a grain is compared whole.",
+    help="Compare rows of this share of keys; a table without a grain is compared in full.",
 )  # fmt: skip
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Which keys --sample takes: others for another seed."
-)
-@click.option("--checksums", is_flag=True, help="Only add up the rows that are there: torn and doubled writes show.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample: another seed, other keys.")
+@click.option("--checksums", is_flag=True, help="Compare only checksums, which shows corrupt and duplicate writes.")
 @click.pass_obj
 @report_errors
 def verify(
@@ -130,7 +145,7 @@ def verify(
     env: str | None,
     **options: Any,
 ) -> None:
-    """Compare every published table with its own query run in full by DuckDB, row for row."""
+    """Compare each table with its query, run in full by DuckDB."""
     from sqlrun.commands.ticks import verify_tables
 
     sys.exit(verify_tables(root, select, exclude, profile, env, options))
@@ -141,25 +156,38 @@ def verify(
 @ENV
 @click.option(
     "--keep-ticks", "keep", type=click.IntRange(1),
-    help="How many ticks can still be shown, compared, verified and gone back to; else the profile's `keep_ticks`.",
+    help="Number of ticks to retain. Default: `keep_ticks` of the profile.",
 )  # fmt: skip
 @click.pass_obj
 @report_errors
-def maintain(root: Path, profile: str | None, env: str | None, keep: int | None) -> None:
-    """Put small files together and delete those that no kept tick needs; readers see the same rows."""
-    from sqlrun.commands.ticks import maintain_tables
+def vacuum(root: Path, profile: str | None, env: str | None, keep: int | None) -> None:
+    """Compact small files, and delete files that no tick needs.
 
-    sys.exit(maintain_tables(root, profile, env, keep, utc_now()))
+    Readers see the same rows. Files of retained ticks stay.
+    """
+    from sqlrun.commands.ticks import vacuum_tables
+
+    sys.exit(vacuum_tables(root, profile, env, keep, utc_now()))
+
+
+@click.command(hidden=True, params=vacuum.params)
+@click.pass_context
+def maintain(context: click.Context, /, **options: Any) -> None:
+    """Run `sqlrun vacuum` under its old name."""
+    from sqlrun.runtime import old_names
+
+    old_names.warn("sqlrun maintain", "sqlrun vacuum")
+    context.forward(vacuum)
 
 
 @click.command()
 @PROFILE
 @ENV
-@click.option("--to", type=click.IntRange(1), required=True, help="The published tick to go back to.")
+@click.option("--to", type=click.IntRange(1), required=True, help="Published tick to restore.")
 @click.pass_obj
 @report_errors
 def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
-    """Publish an old tick again, as a new tick; the next build takes in what has landed since."""
+    """Publish an earlier tick again, as a new tick."""
     from sqlrun.commands.ticks import roll_back
 
     sys.exit(roll_back(root, profile, env, to, utc_now()))
@@ -169,7 +197,7 @@ def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
 @selection
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-    help="Where to write it; target/history.html otherwise.",
+    help="File to write. Default: target/history.html.",
 )  # fmt: skip
 @click.pass_obj
 @report_errors
@@ -181,7 +209,7 @@ def history(
     env: str | None,
     out: Path | None,
 ) -> None:
-    """Write past ticks as one page that opens from disk: checks, sources, quarantine and costs over time."""
+    """Write a page of past ticks: checks, sources, costs."""
     from sqlrun.commands.history import history_command
 
     sys.exit(history_command(root, select, exclude, profile, env, out, utc_now))
@@ -189,7 +217,10 @@ def history(
 
 @click.group("env")
 def environments() -> None:
-    """Environments of the warehouse: `sqlrun build --env NAME` makes one."""
+    """List and drop environments.
+
+    `sqlrun build --env NAME` creates one.
+    """
 
 
 @environments.command("list")
@@ -197,7 +228,7 @@ def environments() -> None:
 @click.pass_obj
 @report_errors
 def list_command(root: Path, profile: str | None) -> None:
-    """List environments: newest tick, its time, and how many tables are their own and shared with production."""
+    """List environments: newest tick, its time, own and shared tables."""
     from sqlrun.commands.environments import list_environments
 
     sys.exit(list_environments(root, profile))
@@ -209,7 +240,7 @@ def list_command(root: Path, profile: str | None) -> None:
 @click.pass_obj
 @report_errors
 def drop_command(root: Path, name: str, profile: str | None) -> None:
-    """Delete the environment NAME: its ticks, and its tables that nobody else shows."""
+    """Delete the environment NAME: its ticks, and tables that only it shows."""
     from sqlrun.commands.environments import drop_environment
 
     sys.exit(drop_environment(root, name, profile, utc_now()))
@@ -217,14 +248,14 @@ def drop_command(root: Path, name: str, profile: str | None) -> None:
 
 @click.command()
 @PROFILE
-@click.option("--repair", is_flag=True, help="Set aside what is not whole and was never published, as a build does.")
+@click.option("--repair", is_flag=True, help="Move corrupt files that were never published aside, as a build does.")
 @click.pass_obj
 @report_errors
 def doctor(root: Path, profile: str | None, repair: bool) -> None:
-    """Look at every file of the warehouse's logs, tables and checkpoints, and tell which are torn and what to do."""
+    """Find corrupt files in the warehouse, and say what to do."""
     from sqlrun.commands.doctor import examine_warehouse
 
     sys.exit(examine_warehouse(root, profile, repair, utc_now()))
 
 
-COMMANDS = (show, views, plan, ticks, diff, verify, maintain, rollback, history, environments, doctor)
+COMMANDS = (show, views, plan, ticks, diff, verify, vacuum, rollback, history, environments, doctor, maintain)

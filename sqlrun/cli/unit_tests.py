@@ -1,4 +1,4 @@
-"""The command line of unit tests, and of skeletons of models and tests. Shell: the terminal."""
+"""The commands for unit tests, and for skeletons of models and tests. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from sqlrun.cli.options import CHOICE, report_errors, together
 
 @click.group("new")
 def new() -> None:
-    """Write the skeleton of a model or of a unit test, with example rows from the contracts."""
+    """Write the skeleton of a model or a unit test."""
 
 
 @new.command("model")
 @click.argument("path", metavar="FOLDER/NAME")
-@click.option("--from", "read", multiple=True, metavar="NAME", help="What it reads: a model, a seed, or GROUP.TABLE.")
+@click.option(
+    "--from", "read", multiple=True, metavar="NAME", help="Input of the model: a model, a seed, or GROUP.TABLE."
+)
 @click.pass_obj
 @report_errors
 def model_command(root: Path, path: str, read: tuple[str, ...]) -> None:
-    """Write models/FOLDER/NAME.sql and .yml: a query, its contract and a unit test that passes."""
+    """Write models/FOLDER/NAME.sql and .yml, with a unit test that passes."""
     from sqlrun.report.console import Console
     from sqlrun.unit_tests.author.scaffold import new_model
 
@@ -32,11 +34,11 @@ def model_command(root: Path, path: str, read: tuple[str, ...]) -> None:
 
 @new.command("test")
 @click.argument("model")
-@click.option("--name", help="What the test is called; MODEL_example, with a number where it is taken, otherwise.")
+@click.option("--name", help="Name of the test. Default: MODEL_example, with a number if it is taken.")
 @click.pass_obj
 @report_errors
 def test_command(root: Path, model: str, name: str | None) -> None:
-    """Put a unit test into MODEL's file: a typed row for each input, and what the query makes of them."""
+    """Add a unit test to MODEL: a row for each input, and the result."""
     from sqlrun.report.console import Console
     from sqlrun.unit_tests.author.scaffold import new_test
 
@@ -45,18 +47,24 @@ def test_command(root: Path, model: str, name: str | None) -> None:
 
 # The options of `sqlrun test --record`.
 recording = together(
-    click.option("--record", metavar="MODEL", help="Write a test from published rows of MODEL; pii is masked."),
-    click.option("--where", metavar="SQL", help="Which published rows --record takes: one condition on a row."),
     click.option(
-        "--limit", type=click.IntRange(1, 100), default=3, show_default=True, help="How many rows --record takes."
+        "--record", metavar="MODEL", help="Write a test from published rows of MODEL; columns tagged pii are masked."
     ),
-    click.option("--name", help="What the recorded test is called; MODEL_recorded otherwise."),
-    click.option("--profile", metavar="NAME", help="Where --record reads; the project's default otherwise."),
+    click.option("--where", metavar="SQL", help="Condition on the published rows that --record takes."),
+    click.option(
+        "--limit",
+        type=click.IntRange(1, 100),
+        default=3,
+        show_default=True,
+        help="Maximum number of rows that --record takes.",
+    ),
+    click.option("--name", help="Name of the recorded test. Default: MODEL_recorded."),
+    click.option("--profile", metavar="NAME", help="Profile that --record reads. Default: the project's profile."),
 )
 
 
 def record(root: Path, options: Mapping[str, Any]) -> None:
-    """Carry out `sqlrun test --record`."""
+    """Run `sqlrun test --record`."""
     from sqlrun.report.console import Console
     from sqlrun.unit_tests.author.record import record
 
@@ -68,29 +76,30 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 
 @click.command("test")
 @click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=TESTS)
-@click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
-@click.option("--failed", is_flag=True, help="Run only those that failed or were errors when they last ran.")
-@click.option("--watch", is_flag=True, help="Stay, and after each save run the tests that it touches, until Ctrl-C.")
+@click.option("--exclude", multiple=True, metavar="SELECTOR", help="Leave out what this selects.")
+@click.option("--failed", is_flag=True, help="Run only tests that failed or ended in an error when they last ran.")
+@click.option("--watch", is_flag=True, help="After each save run the affected tests, until Ctrl-C.")
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "spark"]),
     default="duckdb",
     show_default=True,
-    help="Who computes; what Spark says is compared with DuckDB's answer too.",
+    help="Engine that computes; results of Spark are also compared with those of DuckDB.",
 )
-@click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that doesn't pass.")
-@click.option("--coverage", is_flag=True, help="Tell which columns and branches of the queries no test reaches.")
+@click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that fails.")
+@click.option("--coverage", is_flag=True, help="List columns and branches of queries that no test reaches.")
+@click.option("--min-coverage", metavar="PERCENT", type=click.FloatRange(0, 100), help="Fail if the coverage is lower.")
 @click.option(
-    "--min-coverage", metavar="PERCENT", type=click.FloatRange(0, 100), help="Fail below it; with --coverage."
+    "--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file."
 )
-@click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit's XML.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only failures.")
+@click.option("--verbose", "-v", is_flag=True, help="Print a line for each test.")
 @recording
 @click.pass_obj
 @report_errors
 def unit_tests(root: Path, **options: Any) -> None:
-    """Run the unit tests of the models, on DuckDB without a JVM."""
+    """Run unit tests, on DuckDB without a JVM."""
     if options["record"]:
         return record(root, options)
     from sqlrun.unit_tests.command import run_unit_tests

@@ -19,6 +19,7 @@ from sqlrun.pipeline import Prepared, chosen, profile_of
 from sqlrun.project import Profile
 from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
+from sqlrun.report.build_display import BuildDisplay, Detail
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
@@ -36,6 +37,8 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
 
     times = times_of(options)
     environment(options["env"])
+    if options["quiet"] and options["verbose"]:
+        raise UsageError("--quiet and --verbose exclude each other")
     console = Console(quiet=options["quiet"])
     cache = Cache.of(root)
     prepared, target = pipeline.prepare_to_build(root, options["profile"], cache)
@@ -46,15 +49,22 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
-    console.lines(log_lines.opening(prepared, target))
+    detail: Detail = "verbose" if options["verbose"] else "ticks" if times.is_endless or times.replay else "steps"
+    display = BuildDisplay(console, detail)
+    display.begin_build(log_lines.opening(prepared, target))
     if not options["skip_tests"]:
         from sqlrun.unit_tests.command import before_build
 
-        if not before_build(root, prepared, names, console, cache):
+        ran = before_build(root, prepared, names, console, cache)
+        if ran is None:
             console.print("The unit tests failed. Nothing was built.", "error")
             return 1
-    session = Session(root, prepared, target, names, console, clock, options["receipts"])
-    return session.run(options, times)
+        display.unit_tests = ran
+    session = Session(root, prepared, target, names, display, clock, options["receipts"])
+    try:
+        return session.run(options, times)
+    finally:
+        console.drop()
 
 
 def write_compiled(
@@ -80,7 +90,9 @@ def write_compiled(
     return 0
 
 
-def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: datetime) -> int:
+def explain_model(
+    root: Path, model: str, name: str | None, as_json: bool, now: datetime, *, statements: bool = False
+) -> int:
     """Carry out `sqlrun explain`."""
     from sqlrun.explain import explain_engine
 
@@ -101,7 +113,7 @@ def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: 
     if as_json:
         Console().raw(json.dumps(about, indent=2))
     else:
-        Console().lines(explain.explained(about))
+        Console().lines(explain.explained(about, statements=statements))
     return 0
 
 

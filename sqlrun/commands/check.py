@@ -71,7 +71,7 @@ def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str
     found = next((model for model in prepared.workspace.tables if model.name == name), None)
     if found is None:
         select_nodes(prepared.graph, (name,))  # says what is near
-        raise UsageError(f"{name} is not a model with `materialized: table`. A suite checks one table")
+        raise UsageError(f"{name} has no table of its own; a suite needs one")
     engine = DuckDBEngine()
     try:
         known, contract = expectations_of(prepared.workspace, found), found.query.rendered.model
@@ -86,7 +86,7 @@ def lines_of(checked: Checked, published: Published) -> list[Line | str]:
     """Return the lines of one table's checks, and what their reader has to know of it."""
     notes = []
     if checked.edited:
-        notes.append(f"  {checked.model} was edited since then: this is its table of tick {published.tick}")
+        notes.append(f"  {checked.model} was edited since; this is its table at tick {published.tick}")
     if not checked.rows and any(result.status is not Outcome.ERROR for result in checked.results):
         notes.append(f"  {checked.model} has no rows, so no row breaks a rule")
     return [*log_lines.checks(checked.results), *(Line(note, style="warning") for note in notes)]
@@ -105,7 +105,7 @@ def closing(results: Sequence[CheckResult], published: Published, seconds: float
     lines = [*log_lines.failures(whole), Line("")]
     if left:
         rest = f"{counted(sum(left), 'check')} of {counted(len(left), 'table')}"
-        lines.append(Line(f"Stopped after the first failure. Not checked: {rest}.", style="warning"))
+        lines.append(Line(f"Stopped after the first failure. Not evaluated: {rest}.", style="warning"))
     lines.append(
         Line(f"{counted(len(results), 'check')} of {tables} at {published}: {parts} in {seconds:.2f}s.", style=style)
     )

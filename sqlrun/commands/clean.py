@@ -42,9 +42,7 @@ def delete(warehouse: str, project: str, clock: datetime) -> None:
     """
     storage, books = storage_of(warehouse), f"{warehouse}/{BOOKS}"
     if not storage.is_folder(books):
-        raise UsageError(
-            f"{warehouse} is not a warehouse of sqlrun, because it has no {BOOKS} folder. Nothing was deleted"
-        )
+        raise UsageError(f"{warehouse} is not a warehouse of sqlrun (it has no {BOOKS} folder); nothing was deleted")
     warehouse_format.require(warehouse, project)
     with lock.hold(warehouse, clock) as holder:
         warehouse_format.require(warehouse, project)

@@ -16,6 +16,7 @@ from sqlrun.errors import EngineError, ProjectError
 from sqlrun.load import load, profile
 from sqlrun.project import Profile
 from sqlrun.report.console import Console
+from sqlrun.runtime.text_table import counted
 from sqlrun.storage.factory import storage_of
 
 PACKAGES = ("sqlrun", "pyspark", "delta-spark", "deltalake", "sqlglot", "duckdb", "great-expectations", "jinja2")
@@ -33,13 +34,13 @@ def debug_command(root: Path, name: str | None) -> int:
         console.problem(error)
         return error.exit_code
     console.lines([f"project           {project.name} ({project.root})"])
-    console.lines([f"profile           {target.name}: engine {target.engine}, {target.threads} threads"])
+    console.lines([f"profile           {target.name}: engine {target.engine}, {counted(target.threads, 'thread')}"])
     console.lines([f"warehouse         {target.warehouse}"])
     ok = True
     for line, fine in _tries(target):
         console.lines([line])
         ok = ok and fine
-    console.lines(["", "All checks passed." if ok else "Something doesn't work: see above."])
+    console.lines(["", "All checks passed." if ok else "Something doesn't work, see above."])
     return 0 if ok else 1
 
 

@@ -28,7 +28,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
     target = profile.load(root, name or settings.profile)
     ledger, console = Ledger(target.warehouse, settings.name), Console()
     if not storage_of(ledger.warehouse).is_folder(f"{ledger.warehouse}/_sqlrun"):
-        raise UsageError(f"{ledger.warehouse} is not a warehouse of sqlrun. To create it, run `sqlrun build`.")
+        raise UsageError(f"{ledger.warehouse} is not a warehouse yet. `sqlrun build` creates it.")
     warehouse_format.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock):
         books = [
@@ -38,7 +38,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
         records = [found for each in books for found in each]
         wrong = _told(ledger, records, repair, clock, console)
         if any((each[0].findings or each[0].foreign) and (not repair or each[0].refused) for each in books):
-            console.lines(["Repair the ledger first. The tables weren't examined."])
+            console.lines(["Restore the ledger first; the doctor checks the tables after that."])
             return 1
         for each in environments.all_of(ledger):
             each.require_chain()
@@ -49,11 +49,9 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
         if refused and published is not None:
             whole = newest_whole(ledger, published)
             advice = (
-                f"To show readers tick {whole}, run `sqlrun rollback --to {whole}`"
-                if whole
-                else "No older tick is complete"
+                f"`sqlrun rollback --to {whole}` shows readers tick {whole}" if whole else "No earlier tick is intact"
             )
-            console.lines([f"{advice}. Then rebuild the tables above."])
+            console.lines([f"{advice}, until you rebuild the tables above."])
     files = text_table.counted(sum(len(found.log.names) for found in (*records, *tables)), "file")
     looked = (
         f"{text_table.counted(len(tables), 'table')}, the ledger, the receipts and the checks: {files} in their logs"
@@ -129,6 +127,6 @@ def _set_aside(ledger: Ledger, found: list[Found], repair: bool, clock: datetime
         return left
     folder = doctor.set_aside(ledger.warehouse, moves, clock)
     console.lines(
-        [f"Moved {text_table.counted(len(moves), 'file')} to {folder}. The next build recreates their contents."]
+        [f"Set aside in {folder}: {text_table.counted(len(moves), 'file')}. sqlrun computes their content again."]
     )
     return sum(len(each.findings) for each in found if each.refused)

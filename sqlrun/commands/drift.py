@@ -105,7 +105,7 @@ def _told(found: list[Found]) -> list[str]:
     for each in found:
         source = f"{each.source.group}.{each.source.name}"
         if not each.landed:
-            lines.append(f"{source}: nothing has landed yet, or the source was edited since then. Run `sqlrun build`.")
+            lines.append(f"{source}: no line has landed yet, or the source was edited since then. Run `sqlrun build`.")
         elif not each.drifts:
             lines.append(f"{source}: as declared.")
     return lines
@@ -130,7 +130,7 @@ def _write(root: Path, found: Found) -> list[str]:
     if edited.done:
         atomic_files.put(file, edited.text)
     lines = [f"{source.place.file}: {done}" for done in edited.done]
-    lines += [f"Not changed: {source.group}.{source.name}, {left}" for left in edited.left]
+    lines += [f"Edit by hand: {source.group}.{source.name}, {left}" for left in edited.left]
     if edited.done:
         lines.append(f"Describe the new columns, select them in {found.model}, and run `sqlrun build`.")
     return lines

@@ -32,8 +32,8 @@ def drop_environment(root: Path, env: str, name: str | None, clock: datetime) ->
     """Carry out `sqlrun env drop`."""
     console = Console()
     for path in drop(_ledger(root, name).of(env), clock):
-        console.print(f"Deleted {path}, which no other environment uses.")
-    console.print(f"Deleted environment {env}.")
+        console.print(f"Deleted {path}, which no other environment shows.")
+    console.print(f"Environment {env} is gone.")
     return 0
 
 
@@ -59,7 +59,7 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
     """Delete an environment's ledger, then its tables; name those.
 
     A table that production has taken over, or that it showed in any of its ticks, stays. A crash in between leaves
-    tables that nobody shows: `sqlrun maintain` deletes them.
+    tables that nobody shows: `sqlrun vacuum` deletes them.
     Raises: UsageError if there is no such environment, or it is production.
     """
     if not ledger.env:

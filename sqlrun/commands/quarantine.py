@@ -22,6 +22,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import text_table
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.fitted_table import fitted
 from sqlrun.sources import factory
 from sqlrun.storage.factory import storage_of
 
@@ -58,30 +59,31 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
         return found
     if ledger.env:
         raise UsageError(
-            f"environment {ledger.env} has no landing table of its own: it shares the lines of production. "
-            "Run the command without --env."
+            f"environment {ledger.env} has no landing table of its own. Leave out --env to see the lines of production."
         )
-    raise UsageError(f"nothing has landed in {ledger.warehouse} yet. Run `sqlrun build` with the same profile.")
+    raise UsageError(f"no line has landed in {ledger.warehouse} yet. Run `sqlrun build` with the same profile.")
 
 
 def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, Any]]) -> list[str]:
     lines = []
     if counts:
         rows = [_row(each) for each in counts]
-        head = ("model", "reason", "check", "waiting", "replayed", "discarded", "first", "last", "ticks")
+        head = ("model", "reason", "check", "pending", "replayed", "discarded", "first", "last", "ticks")
         lines += log_lines.table(head, rows)
     waiting = sum(each.waiting for each in counts)
     asked = sum(each.asked for each in counts)
     lines.append(
-        f"{text_table.counted(waiting, 'pending line')} in quarantine"
-        + (f", {asked:,} of them replayed by the next build." if asked else ".")
+        f"{text_table.counted(waiting, 'line')} {'is' if waiting == 1 else 'are'} pending in quarantine"
+        + (f", {asked:,} to replay in the next build." if asked else ".")
     )
     for row in discarded:
         lines.append(
             f"{row['written_at']:%Y-%m-%d %H:%M} {row['who']} discarded {text_table.counted(row['lines'], 'line')} of "
             f"{row['model']} ({row['reason']}): {row['because']}"
         )
-    lines += [f"{each.model.name} was edited: the next build lands its source again." for each in found if each.edited]
+    lines += [
+        f"{each.model.name} was edited: the next build lands its source from scratch." for each in found if each.edited
+    ]
     return lines
 
 
@@ -127,15 +129,13 @@ def show_lines(
         console.raw(log_lines.as_json(rows))
         return 0
     names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
-    console.lines(log_lines.table(names, [_cells(row) for row in rows]))
-    told = f"first {text_table.counted(len(rows), 'line')}" if more else text_table.counted(len(rows), "line")
-    console.lines([f"{told} in quarantine of {model}"])
+    shown = fitted(names, [_cells(row) for row in rows], console.columns, console.cut_mark, ("id",))
+    said = text_table.counted(len(rows), "line")
+    console.lines([*shown.lines, f"{'first ' if more else ''}{said} in quarantine of {model}"])
+    console.lines(shown.notes(console.columns or 0, console.cut_mark, "--json"))
     if not raw and _private(queue):
         console.lines(
-            [
-                "The text of the lines may contain columns with the tag pii, so only the columns are "
-                "shown. Use --raw for the text."
-            ]
+            ["The text of lines may contain pii columns, so only the other columns are shown. `--raw` shows the text."]
         )
     return 0
 
@@ -160,7 +160,7 @@ class Choice:
     def require_one(self) -> None:
         """Refuse none of the three, and more than one (UsageError)."""
         if [bool(self.ids), bool(self.reason), self.every].count(True) != 1:
-            raise UsageError("choose lines by exactly one of --id (may be repeated), --reason and --all")
+            raise UsageError("select lines by one of --id (repeatable), --reason and --all")
 
 
 def discard_lines(
@@ -169,15 +169,15 @@ def discard_lines(
     """Carry out `sqlrun quarantine discard`."""
     choice.require_one()
     if not because.strip():
-        raise UsageError("--because is empty. Write why you discard these lines: it stays on record")
+        raise UsageError("--because is empty; write down why you discard these lines")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.DISCARD, now, because.strip())
     told = [
-        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` shows by whom and why."
+        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` shows who did it, and why."
     ]
     if asked:
-        told.append(f"{_are(asked)} already waiting for replay by the next build, and can't be discarded before it.")
+        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before that.")
     Console().lines(told)
     return 0
 
@@ -188,9 +188,9 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
-    told = [f"The next build validates {text_table.counted(count, 'line')} of {model} again."]
+    told = [f"The next build evaluates {text_table.counted(count, 'line')} of {model} again, like new lines."]
     if asked:
-        told.append(f"{_are(asked)} already waiting for replay.")
+        told.append(f"{_are(asked)} scheduled for it already.")
     Console().lines(told)
     return 0
 
@@ -221,12 +221,12 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
     missing = sorted(set(choice.ids) - {row["id"] for row in found})
     if missing:
         raise UsageError(
-            f"no pending line with the id `{missing[0]}` in the quarantine of {queue.model.name}. "
-            f"`sqlrun quarantine show {queue.model.name}` lists the lines."
+            f"no line with the id `{missing[0]}` is in the quarantine of {queue.model.name}. "
+            f"`sqlrun quarantine show {queue.model.name}` lists them."
         )
     if choice.reason and not found:
         reasons = sorted({row["reason"] for row in quarantine_queue.lines(queue, ledger)})
-        hint = did_you_mean(choice.reason, reasons) or f"Reasons of pending lines: {'; '.join(reasons) or 'none'}."
+        hint = did_you_mean(choice.reason, reasons) or f"Pending: {'; '.join(reasons) or 'none'}."
         raise UsageError(f"no pending line of {queue.model.name} has the reason `{choice.reason}`. {hint}")
 
 

@@ -16,6 +16,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.fitted_table import fitted
 
 
 def show_rows(
@@ -51,9 +52,10 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
         case "csv":
             console.raw(log_lines.as_csv(list(names), rows))
         case _:
-            console.lines(log_lines.table(names, [tuple(r.values()) for r in rows]))
-            told = f"first {text_table.counted(len(rows), 'row')}" if more else text_table.counted(len(rows), "row")
-            console.lines([f"{told} {what}"])
+            found = fitted(names, [tuple(r.values()) for r in rows], console.columns, console.cut_mark)
+            said = text_table.counted(len(rows), "row")
+            console.lines([*found.lines, f"{'first ' if more else ''}{said} {what}"])
+            console.lines(found.notes(console.columns or 0, console.cut_mark))
 
 
 def print_views(root: Path, name: str | None, env: str | None, tick: int | None) -> int:
@@ -76,6 +78,7 @@ def plan_edits(
     now: datetime,
 ) -> int:
     """Carry out `sqlrun plan`."""
+    from sqlrun.commands import pending_input
     from sqlrun.engines.delta import table as delta_table
     from sqlrun.engines.duckdb.engine import DuckDBEngine
     from sqlrun.explain import explain_engine
@@ -111,20 +114,21 @@ def plan_edits(
     if as_json:
         Console().raw(json.dumps(plan_diff.as_json(found, published, rows), indent=2))
     else:
-        Console().lines(
-            plan_diff.messages(found, published, rows, plan_diff.compared(history.published, other_environments))
-        )
+        compared = plan_diff.compared(history.published, other_environments)
+        console = Console()
+        console.lines(plan_diff.messages(found, published, rows, compared))
+        console.lines(["", *pending_input.messages(prepared.workspace, plan)])
     return 0
 
 
-def maintain_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:
-    """Carry out `sqlrun maintain`."""
+def vacuum_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:
+    """Carry out `sqlrun vacuum`."""
     from sqlrun.operations import maintenance
 
     prepared = pipeline.prepare(root, Cache.of(root))
     keep = keep or profile_of(root, prepared, name).keep_ticks
-    done = maintenance.maintain(ledger_of(root, prepared, name, env), keep, clock, lambda _: None)
-    Console().lines(outcome_lines.upkeep(done, keep))
+    done = maintenance.vacuum(ledger_of(root, prepared, name, env), keep, clock, lambda _: None)
+    Console().lines(outcome_lines.vacuumed(done, keep))
     return 0
 
 
@@ -151,9 +155,14 @@ def diff_ticks(
     from sqlrun.operations import rollback as history
 
     ledger = pipeline.published_ledger(root, name, env)
-    rows = history.difference(ledger, model, before, after)
+    first, last = history.compared(ledger, before, after)
+    rows = history.difference(ledger, model, first.tick, last.tick)
     names = tuple(rows[0]) if rows else ("change",)
-    _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
+    if not rows and output == "table":
+        Console().lines([f"No difference: {model} has the same rows at {first}, and at {last}."])
+    else:
+        what = f"of {model} came (+) or left (-) between {first}, and {last}"
+        _print_rows(rows, names, limit, output, what)
     return 0
 
 
@@ -171,7 +180,7 @@ def verify_tables(
     from sqlrun.publish.reader import tick_of
 
     if options["checksums"] and options["sample"]:
-        raise UsageError("--checksums always reads whole tables and can't be combined with --sample")
+        raise UsageError("--checksums covers complete tables; leave out --sample")
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     published = tick_of(ledger, options["tick"])
@@ -188,7 +197,7 @@ def verify_tables(
             console.lines(outcome_lines.verdict(verdict))
             failed += not verdict.ok
     what = "the ledger's checksums" if options["checksums"] else "their queries"
-    good = "Every table adds up" if options["checksums"] else "All true"
+    good = "Every table has the ledger's checksum" if options["checksums"] else "Every table equals its query"
     wrong = (
         f"{text_table.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."
     )

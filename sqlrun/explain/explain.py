@@ -34,8 +34,8 @@ METHODS = {
     "additive": "the change of each group is added to its stored sums and counts",
     "newest": "the newest version of each key replaces an older one",
     "rows": "changed rows are replaced, found by their key",
-    "keys": "touched keys are computed again from their inputs",
-    "partitions": "touched partitions are computed again and replaced",
+    "keys": "affected keys are computed again from their inputs",
+    "partitions": "affected partitions are computed again and replaced",
     "full": "the whole query is run again",
 }
 
@@ -133,19 +133,22 @@ def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
     return list(dict.fromkeys(opened))
 
 
-def explained(about: Mapping[str, Any]) -> list[str]:
-    """Return the lines of text of a description."""
+def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str]:
+    """Write a description as text, with the statement of each table if they are asked for."""
     lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
     lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
     lines += _reason_lines(about["reason"])
     limit = about["max_read_amplification"]
-    lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each that moves" if limit else ""))
+    lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each changed row" if limit else ""))
     lines.append(f"meaning    {about['meaning']}")
     for table in about["tables"]:
-        lines += ["", *_table_lines(table, about), "", *_indented(table["statement"])]
-    return [*lines, "", *explain_checks.written(about["checks"])]
+        lines += ["", *_table_lines(table, about)]
+        if statements:
+            lines += ["", *_indented(table["statement"])]
+    lines += ["", *explain_checks.written(about["checks"])]
+    return lines if statements else [*lines, "", "`--sql` prints the statement of each table."]
 
 
 def _reason_lines(reason: Mapping[str, Any]) -> list[str]:

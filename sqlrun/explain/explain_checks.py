@@ -56,7 +56,7 @@ def _why(check: Expectation) -> str:
     if check.type.startswith("expect_table_row_count"):
         return "it counts all rows"
     if "z_scores" in check.type or "outliers" in check.type:
-        return "what is far out depends on all the other values"
+        return "an outlier depends on all other values"
     return "it is a statistic of all values"
 
 

@@ -25,7 +25,7 @@ def _of_stage(model: Compiled, stage: Stage, target: Profile, spark_only_models:
     if model.name in spark_only_models:
         return f"spark: {spark_only_models[model.name]}"
     if stage.method == "land":
-        return f"{_lands(target)}, if it is a new table; else the one that began it"
+        return f"{_lands(target)}, if it is a new table; else the one that created it"
     return f"duckdb; spark in a tick that works on more than {MOST_SPILLED:.0f} times DuckDB's memory_limit"
 
 

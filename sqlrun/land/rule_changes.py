@@ -57,7 +57,6 @@ def message(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Ca
         return ""
     verb = "is" if lines == 1 else "are"
     return (
-        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. The new "
-        "rules apply to lines "
-        f"that land from now on. To validate the quarantined lines again: sqlrun quarantine replay {model.name} --all"
+        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. The new rules apply "
+        f"to lines that land from now on. To evaluate the others again: sqlrun quarantine replay {model.name} --all"
     )

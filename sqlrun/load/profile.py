@@ -10,13 +10,17 @@ from urllib.parse import urlsplit
 
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.load.forbidden_names import path_fault
+from sqlrun.load.yaml_fast import Mapped
 from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.project import DEFAULTS, Alerts, Profile
+from sqlrun.runtime import old_names
 
 KEYS = (
-    "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing",
+    "engine", "warehouse", "threads", "settings", "vacuum_every", "keep_ticks", "check_timeout", "alerts", "landing",
     "statement_timeout", "stop_grace", "delta_writer",
 )  # fmt: skip
+# Keys of the version before, which still work.
+RENAMED = {"maintain_every": "vacuum_every"}
 ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb", "auto")
 LANDS = ("duckdb", "spark")
@@ -41,12 +45,13 @@ def load(root: Path, name: str) -> Profile:
     Raises: ProjectError (SR13x) for a missing file, a wrong value, a variable that isn't set.
     """
     reader = _open(root, name)
+    _rename_keys(reader)
     top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
     engine = _engine(reader, top)
     warehouse = _warehouse(reader, top, root)
     _check_path(reader, top, warehouse, engine)
     threads = _number(reader, top, "threads", DEFAULTS.threads, (1, MOST_THREADS))
-    maintain_every = _number(reader, top, "maintain_every", DEFAULTS.maintain_every, (0, MOST_TICKS))
+    vacuum_every = _number(reader, top, "vacuum_every", DEFAULTS.vacuum_every, (0, MOST_TICKS))
     keep_ticks = _number(reader, top, "keep_ticks", DEFAULTS.keep_ticks, (1, MOST_TICKS))
     settings: dict[str, str] = {}
     raw = top.get("settings")
@@ -71,7 +76,7 @@ def load(root: Path, name: str) -> Profile:
         warehouse=warehouse,
         threads=threads,
         settings=settings,
-        maintain_every=maintain_every,
+        vacuum_every=vacuum_every,
         keep_ticks=keep_ticks,
         alerts=alerts,
         check_timeout=check_timeout,
@@ -112,6 +117,24 @@ def _open(root: Path, name: str) -> Reader:
     if reader.broken:
         raise ProjectError(reader.problems)
     return reader
+
+
+def _rename_keys(reader: Reader) -> None:
+    """Move the value of an old key to the new one, and warn; a problem where a profile has both."""
+    top = reader.root
+    for old, new in RENAMED.items():
+        if not isinstance(top, Mapped) or old not in top:
+            continue
+        place = top.keys_at[old]
+        if new in top:
+            reader.problem(
+                "SR131", place, f"`{old}` is the old name of `{new}`, and the profile has both", f"Remove `{old}`."
+            )
+        else:
+            old_names.warn(old, new, f"{place.file}:{place.line}")
+            top[new], top.values_at[new] = top[old], top.values_at[old]
+            top.keys_at[new] = place
+        del top[old]
 
 
 def _one_of(reader: Reader, top: dict[str, object], key: str, words: tuple[str, ...], message: str, label: str) -> str:

@@ -82,6 +82,17 @@ def of_tick(context: TickContext, model: Compiled) -> Change:
     return read(context, model, commits) if commits else Change()
 
 
+def of_seed(context: TickContext, name: str, commits: tuple[int, ...]) -> int:
+    """Count the rows of a seed that came or left by these commits; one that was edited counts once."""
+    table = context.plan.tables[name]
+    columns = ", ".join(identifier(column.name, context.reader.dialect) for column in table.public)
+    weights = f"select sum({WEIGHT}) as moved from feed group by {columns}"
+    sql = f"select sum(greatest(moved, 0)) as came, sum(greatest(-moved, 0)) as gone from ({weights}) as weights"
+    feed = Relation("feed", table.spec.path, table.public, "changes", commits=commits)
+    (moved,) = context.reader.query(sql, (feed,)).to_pylist()
+    return max(int(moved["came"] or 0), int(moved["gone"] or 0))
+
+
 def read(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:
     """Return what commits changed: read at once, unless it is too large to hold."""
     if delta_table.rows_changed(context.plan.tables[model.name].spec.path, commits) <= LARGE:

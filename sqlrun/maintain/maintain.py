@@ -17,7 +17,7 @@ from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.load.seeds import typed_rows
-from sqlrun.maintain import engine_selection
+from sqlrun.maintain import changed_rows, engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.values import TablePlan, state_after
@@ -241,4 +241,6 @@ def load_seed(context: TickContext, name: str) -> StageReceipt:
     written = context.engine.write(write)
     others.require_none(name, table.spec.path, write.base, written.version, context.workspace.project.name)
     context.finish(name, state_after(table, written.version, context.plan.as_of, {}, content))
-    return StageReceipt(name, "seed", "", len(seed.rows), written.version, written.receipt)
+    commits = context.commits(name, table.state.version, written.version) if table.state else ()
+    rows = changed_rows.of_seed(context, name, commits) if commits else len(seed.rows)
+    return StageReceipt(name, "seed", "", rows, written.version, written.receipt)

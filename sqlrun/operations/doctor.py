@@ -123,7 +123,9 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
     for version, text in found.texts.items():
         ids = log_faults.transactions(text)
         if version > found.first and any(app.endswith(".published") for app in ids):
-            advice = "A later tick was published, so this was intact before. Restore the ledger's folder from a backup"
+            advice = (
+                "A later tick was published, so this file was intact before. Restore the ledger's folder from a backup"
+            )
             findings = [replace(f, aside=False, advice=advice) for f in found.findings]
             return (replace(found, findings=findings, moves=[]),)
     return (found,)
@@ -168,12 +170,12 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) ->
 
 
 def message(found: Found, folder: str) -> str:
-    """Return a message about the files of a table that were moved aside."""
+    """Say which files of a table were moved aside, and why."""
     first = found.findings[0]
     more = f" and {text_table.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
     return (
-        f"{first.table}: {first.file} {first.what}, as after a power failure. It{more} moved to {folder}; "
-        "published data is intact, and the rest is computed again."
+        f"{first.table}: {first.file} {first.what}, as after a power failure. It{more} was moved to {folder}. "
+        "Published files are intact; sqlrun computes the rest again."
     )
 
 

@@ -1,4 +1,4 @@
-"""Maintenance, by hand or every N ticks: compact files, vacuum, publish the tick again. Shell: Delta files.
+"""Vacuum by hand or every N ticks: compact small files, delete old ones, publish the tick again. Shell: Delta files.
 
 Files that a retained tick needs stay. A crash leaves tables ahead of the published tick, with the same rows; the next
 build rolls them back to it.
@@ -31,7 +31,7 @@ from sqlrun.system_tables import check_results, measures, receipts
 READERS = timedelta(hours=1)
 
 
-# File with the number of the tick of the last maintenance.
+# The file with the number of the tick after which the tables were vacuumed last.
 MARK = "maintained"
 
 
@@ -50,18 +50,18 @@ class Done:
     tick: int | None = None
 
 
-def maintain(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], None]) -> Done:
-    """Maintain every published table; `keep`: number of ticks that stay readable, comparable and open to rollback.
+def vacuum(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], None]) -> Done:
+    """Compact and clean up every published table; `keep` ticks can still be read, compared and rolled back to.
 
     Raises: UsageError before the first tick, or where a build died and left tables ahead of the published tick.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock) as holder:
-        return look_after(ledger, keep, clock, holder, tell)
+        return vacuum_held(ledger, keep, clock, holder, tell)
 
 
 def due(ledger: Ledger, tick: int, every: int) -> bool:
-    """Return whether `every` ticks have passed since the last maintenance; 0 means never."""
+    """Return whether `every` ticks have passed since the last vacuum; 0 is never."""
     try:
         last = int(storage_of(ledger.warehouse).text(_mark(ledger)))
     except (OSError, ValueError):
@@ -73,8 +73,8 @@ def _mark(ledger: Ledger) -> str:
     return f"{ledger.warehouse}/{system_folder(ledger.env)}/{MARK}"
 
 
-def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
-    """Do what `maintain` does; the caller holds the warehouse's lock."""
+def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
+    """Do what `vacuum` does; the caller holds the warehouse's lock."""
     retained = ledger.newest(keep)
     if not retained:
         raise nothing_published(ledger)
@@ -115,7 +115,7 @@ def _require_alone(ledger: Ledger, holder: str, last: int | None) -> None:
     """Check that no other process has begun a tick since, because that tick may need what was unneeded before."""
     lock.require(ledger.warehouse, holder)
     if ledger.last_pinned() != last:
-        raise LockedError("another build began during this maintenance, which has stopped. Start it again.")
+        raise LockedError("another build began during this vacuum, which stopped. Run it again.")
 
 
 def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:

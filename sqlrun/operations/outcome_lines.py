@@ -28,20 +28,22 @@ def verdict(found: Verdict) -> list[Line | str]:
 def checksum(found: Found) -> list[Line | str]:
     """Return lines that compare a table's checksum with the ledger's."""
     if found.ok:
-        return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
+        return [
+            Line(f"PASS {found.table} has the ledger's checksum", f"[PASS {counted(found.told.rows, 'row')}]", "good")
+        ]
     if found.there is None:
         return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
     tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
-    lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
+    lines: list[Line | str] = [Line(f"FAIL {found.table} differs from the ledger's checksum", tag, "error")]
     if found.there.rows == found.told.rows:
-        lines.append("  The number of rows is that of the ledger, but some rows differ.")
+        lines.append("  The number of rows is right, but rows differ.")
     return lines
 
 
-def upkeep(done: Done, keep: int) -> list[str]:
-    """Return lines about the maintenance of tables' files."""
+def vacuumed(done: Done, keep: int) -> list[str]:
+    """Say what a vacuum has done to the files of the tables."""
     old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs"
-    lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
+    lines = [f"Compacted {counted(done.merged, 'small file')} into {done.made:,}."]
     lines += [f"Deleted {old}; retained the newest {counted(keep, 'tick')}."]
-    lines += [f"Deleted {path}, which no retained tick shows." for path in done.tables]
-    return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines
+    lines += [f"Deleted the table {path}, which no retained tick reads." for path in done.tables]
+    return [*lines, f"Readers see the same rows, now as tick {done.tick}."] if done.tick else lines

@@ -11,6 +11,7 @@ from sqlrun.errors import EngineError, UsageError
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, nothing_published, query, tick_of
+from sqlrun.publish.table_state import Published
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
@@ -55,10 +56,10 @@ def _checks(cost: receipts.Total) -> str:
     return ", ".join(f"{count} {word}" for count, word in parts if count) or "none"
 
 
-def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
-    """Return the deleted (`-`) and inserted (`+`) rows between two published ticks, as bags.
+def compared(ledger: Ledger, before: int | None, after: int | None) -> tuple[Published, Published]:
+    """Return the two published ticks to compare: by default the newest, and the one before it.
 
-    Raises: UsageError if a tick is unknown, or the model had other columns.
+    Raises: UsageError if a tick is unknown.
     """
     last = tick_of(ledger, after)
     if before is None:
@@ -66,7 +67,15 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
         if not earlier:
             raise UsageError(f"there is no tick before tick {last.tick} to compare with")
         before = earlier[0]
-    first = tick_of(ledger, before)
+    return tick_of(ledger, before), last
+
+
+def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
+    """Return the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+
+    Raises: UsageError if a tick is unknown, or the model's columns were others then.
+    """
+    first, last = compared(ledger, before, after)
     old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
         raise UsageError(f"the columns of {model} differ between tick {first.tick} and tick {last.tick}")
@@ -94,9 +103,9 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
             raise UsageError(f"tick {to} is the current one")
         for name, state in old.tables.items():
             path = f"{ledger.warehouse}/{state.path}"
-            fault = _gone(path, state.version)
-            if fault:
-                raise UsageError(f"can't roll back to tick {to}: {name} at version {state.version} {fault}")
+            gone = _gone(path, state.version)
+            if gone:
+                raise UsageError(f"tick {to} can't be restored: {name} at version {state.version} {gone}")
         number = ledger.read().last_tick + 1
         lock.require(ledger.warehouse, holder)
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
@@ -108,7 +117,7 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         console.problem(error)
     console.print(
         f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
-        "The next build continues from there, with every line landed since."
+        "The next build continues from there, with all lines that have landed since."
     )
 
 

@@ -62,7 +62,7 @@ def edits(workspace: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
     found += [_left_out(workspace, model, known) for model in left]
     found += [Edit(name, "shared", "with production") for name in shared]
     names = {model.name for model in workspace.tables} | {seed.name for seed in workspace.project.seeds}
-    gone = "the project no longer has it; ticks that were keep it, as in `show --tick`"
+    gone = "the project no longer has it; earlier ticks still do, as in `show --tick`"
     found += [Edit(name, "gone", gone) for name in sorted(known.keys() - names)]
     return tuple(sorted(found, key=lambda edit: FATES.index(edit.fate)))
 
@@ -97,7 +97,7 @@ def _model(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping
         return Edit(name, "new", plan.notes.get(name, "never built"), (), tuple(reads))
     if not building:
         if model.source is not None and before.content not in ("", workspace.rules_print(model)):
-            return Edit(name, "new rules", "they hold for lines that land from now on, and for those that are replayed")
+            return Edit(name, "new rules", "they apply to lines that land from now on, and to replayed lines")
         return Edit(name, "untouched", "")
     return Edit(name, "rebuilt", _why(workspace, plan, model, known), _columns(before, own), tuple(reads))
 
@@ -108,7 +108,7 @@ def _left_out(workspace: Workspace, model: Compiled, known: Mapping[str, TableSt
     why = "as it is"
     if not same:
         own = before is None or is_edited(workspace, model, known)
-        why = f"{'edited' if own else READS_EDITED}; readers keep what was built"
+        why = f"{'edited' if own else READS_EDITED}; readers keep the built table"
     return Edit(model.name, "not selected", why)
 
 
@@ -120,7 +120,7 @@ def _why(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[s
 
 
 def _from(offered: Promotion) -> str:
-    return f"built in {offered.env}, tick {offered.tick}; it goes on from there"
+    return f"built in {offered.env}, tick {offered.tick}; it continues from there"
 
 
 def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
@@ -136,8 +136,8 @@ def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mappin
             return "--full-refresh"
         anew = built_anew(plan, model)
         if anew:
-            return f"it reads {', '.join(anew)}, built anew since"
-        return "production's is made from other tables" if plan.env else "a table of its own is missing"
+            return f"it reads {', '.join(anew)}, rebuilt since"
+        return "production's table reads other tables" if plan.env else "a table of its own is missing"
     if not is_edited(workspace, model, known):
         return f"it reads {_listed(moved)}"
     others = [f"the view {name}" for name in reads if name in workspace.views] + moved
@@ -205,9 +205,9 @@ def messages(
     if rest:
         lines += ["", f"  {rest} {'is' if rest == 1 else 'are'} as {'it was' if rest == 1 else 'they were'}."]
     if any(edit.fate in ("rebuilt", "gone", "promoted") for edit in shown):
-        lines += ["", "A build keeps the old tables for readers until it publishes the new ones, all at once."]
+        lines += ["", "Readers see the old tables until the build publishes all new ones at once."]
     elif not shown:
-        lines[1 : 1 if shared else len(lines)] = ["", "Nothing was edited: a build takes in what is new."]
+        lines[1 : 1 if shared else len(lines)] = ["", "Nothing was edited."]
     return lines
 
 

@@ -158,10 +158,10 @@ def _unfit(
     for name, (path, version) in state.inputs.items():
         place, known = there.get(name, ("", None))
         if place != path or known is None:
-            return f"it was made there from another table of {name}"
+            return f"it was built there from another table of {name}"
         if not other_environments.is_ancestor(path, version, known.version):
-            return f"{name} has gone back to before what it read there"
-    return "" if set(state.inputs) >= set(reads(stage)) else "it was made there from other tables"
+            return f"{name} was rolled back to before what it read there"
+    return "" if set(state.inputs) >= set(reads(stage)) else "it was built there from other tables"
 
 
 def is_lost(
@@ -196,4 +196,4 @@ def messages(plan: TickPlan) -> Iterator[str]:
     for name, offered in plan.promoted.items():
         yield f"{name}: promoted from {offered.env}, tick {offered.tick}"
     for name, why in plan.notes.items():
-        yield f"{name}: built anew, {why}"
+        yield f"{name}: rebuilt, {why}"

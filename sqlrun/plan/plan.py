@@ -207,7 +207,7 @@ class _Places:
                 return True
         lost = environment_sharing.is_lost(stage, known, self.shared, self.other_environments)
         if lost and fingerprint_of(known.path) == self.workspace.prints[stage.model]:
-            self.notes[stage.model] = f"{lost} has gone back to before what it read of it"
+            self.notes[stage.model] = f"{lost} was rolled back to before what it read there"
         return bool(lost)
 
 

@@ -1,4 +1,4 @@
-"""What a user sees while sqlrun works: plain lines, or colours and progress. Shell: the terminal."""
+"""What a command prints: plain lines, or colors and progress on a terminal. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _utc_now() -> datetime:
 
 
 def is_lively(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether colours and progress are welcome: a terminal that can, and nobody who says no."""
+    """Return whether to print colors and progress: on a terminal that can, unless the environment turns them off."""
     if environ.get("NO_COLOR") or environ.get("CI", "false") != "false" or environ.get("TERM", "dumb") == "dumb":
         return False
     return out.isatty()
@@ -70,6 +70,9 @@ class Console:
         self._lock = threading.RLock()
         self._waiting: deque[tuple[str, Line | str]] = deque()
         self._busy = False
+        # Lines of a build's log that are printed once they are released; None where none are held.
+        self._held: list[tuple[str, Line | str]] | None = None
+        self._patience: threading.Timer | None = None
         self._steps = _Steps()
         self._passed: list[CheckResult] = []
         self._timer: threading.Timer | None = None
@@ -90,6 +93,52 @@ class Console:
             for each in lines:
                 self._print(each)
 
+    def log(self, lines: Iterable[Line]) -> None:
+        """Print lines of a build's log, or hold them with the others."""
+        with self._lock:
+            for each in lines:
+                self._log(each)
+
+    def hold(self) -> None:
+        """Hold the log's lines back until they are released or dropped."""
+        with self._lock:
+            self._let_go()
+            self._held = []
+
+    def release_after(self, seconds: float) -> None:
+        """Release the held lines after some seconds. That takes a thread, so no process may fork until then."""
+        with self._lock:
+            if self._held is not None and self._patience is None:
+                self._patience = threading.Timer(seconds, self.release)
+                self._patience.daemon = True
+                self._patience.start()
+
+    def release(self) -> None:
+        """Print the lines that are held, each with the time at which it came."""
+        with self._lock:
+            for stamp, each in self._let_go():
+                self._print(each, stamp)
+
+    def drop(self) -> bool:
+        """Forget the lines that are held; return whether they were still held."""
+        with self._lock:
+            was_holding = self._held is not None
+            self._passed = [] if was_holding else self._passed
+            self._let_go()
+            self._stop_drawing()
+            return was_holding
+
+    def begin_tick(self) -> None:
+        """Count the steps of a tick from the first one."""
+        with self._lock:
+            self._steps = _Steps()
+
+    def _let_go(self) -> list[tuple[str, Line | str]]:
+        if self._patience is not None:
+            self._patience.cancel()
+        held, self._held, self._patience = self._held or [], None, None
+        return held
+
     def raw(self, text: str) -> None:
         """Print a result that another program may read, with nothing changed but on a terminal."""
         with self._lock:
@@ -97,7 +146,7 @@ class Console:
             self._write(self._out, text if text.endswith("\n") else f"{text}\n")
 
     def emit(self, event: Event) -> None:
-        """Show what a build tells."""
+        """Print an event of a build, or hold it with the others."""
         with self._lock:
             if not isinstance(event, CheckResult) or event.model not in {check.model for check in self._passed}:
                 self._count_passes()
@@ -106,23 +155,23 @@ class Console:
                     self._steps.start(event)
                     self._draw()
                     if not self._live:
-                        self._print(line(event))
+                        self._log(line(event))
                 case NodeResult():
                     what = self._steps.finish(event)
-                    self._print(line(event, what))
+                    self._log(line(event, what))
                     for stage in event.stages:
                         for note in text_lines(stage.note):
-                            self._print(Line(f"  {note}", style="dim"))
+                            self._log(Line(f"  {note}", style="dim"))
                     if self._steps.done >= self._steps.total:
                         self._stop_drawing()
                 case CheckResult(status=Outcome.PASS):
                     self._passed.append(event)
                     self._count_passes_soon()
                 case CheckResult() | Told():
-                    self._print(line(event))
+                    self._log(line(event))
 
     def problem(self, error: Exception) -> None:
-        """Print on stderr what went wrong: each mistake in a project, or one failure and its statement."""
+        """Print an error on stderr: each problem of a project, or one failure and its statement."""
         for console in list(_drawing):
             console.close()
         with self._lock:
@@ -130,13 +179,13 @@ class Console:
             self._write(self._err, escaped(_problem_text(error), "\n") + "\n")
 
     def close(self) -> None:
-        """Take the progress off the terminal and print what still waits."""
+        """Remove the progress from the terminal, and print pending lines."""
         with self._lock:
             self._count_passes()
             self._stop_drawing()
 
     def _count_passes_soon(self) -> None:
-        # Nothing tells which check is a model's last, and the next event may be minutes away.
+        # No event marks the last check of a model, and the next event may be minutes away.
         self._due = time.monotonic() + _PATIENCE
         if self._timer is None:
             self._count_passes_after(_PATIENCE)
@@ -159,12 +208,21 @@ class Console:
     def _count_passes(self) -> None:
         passed, self._passed = self._passed, []
         for each in checks(passed):
-            self._print(each)
+            self._log(each)
 
-    def _print(self, each: Line | str) -> None:
+    def _log(self, each: Line) -> None:
+        if self._held is None:
+            self._print(each)
+        else:
+            self._held.append((self._stamp(), each))
+
+    def _stamp(self) -> str:
+        return f"{self._clock():%H:%M:%S}  "
+
+    def _print(self, each: Line | str, stamp: str | None = None) -> None:
         if isinstance(each, Line) and self._quiet and each.style not in LOUD:
             return
-        self._waiting.append((f"{self._clock():%H:%M:%S}  ", each))
+        self._waiting.append((stamp or self._stamp(), each))
         if self._busy:
             return  # a signal handler came in between; the line is printed after the one it interrupted
         self._busy = True
@@ -181,6 +239,7 @@ class Console:
         else:
             spans = each.spans
             tag, style = each.tag, _COLOURS.get(each.style, "")
+            stamp = stamp if each.text or tag else ""
             head = stamp + each.head(self._dots(len(stamp) + len(tag) + 1))
         head, tag = encodable(escaped(head, "\n\t"), self._out), encodable(escaped(tag), self._out)
         head = head if tag else head.rstrip()
@@ -204,6 +263,16 @@ class Console:
         if not self._out.isatty():
             return DOTS
         return min(DOTS, self._size()[0] - besides)
+
+    @property
+    def columns(self) -> int | None:
+        """How many characters a line of the terminal has; None where the output is no terminal."""
+        return self._size()[0] if self._out.isatty() else None
+
+    @property
+    def cut_mark(self) -> str:
+        """What ends a text that was cut, in the encoding of the output."""
+        return "…" if encodable("…", self._out) == "…" else "..."
 
     def _size(self) -> tuple[int, int]:
         try:
@@ -265,14 +334,12 @@ class _Steps:
         self.done, self.total = 0, 0
 
     def start(self, event: Started) -> None:
-        """Note a step that begins; the first one of a tick begins the count anew."""
-        if event.index == 1:
-            self.running, self.done = {}, 0
+        """Note a step that begins."""
         self.total = event.total
         self.running = {**self.running, event.index: (event.what, time.monotonic())}
 
     def finish(self, node: NodeResult) -> str:
-        """Note a step that ended; tell what it was."""
+        """Note a step that ended; return what it was."""
         what, _ = self.running.get(node.index, ("", 0.0))
         self.running = {index: step for index, step in self.running.items() if index != node.index}
         self.done += 1

@@ -1,4 +1,4 @@
-"""What a build says, in the lines that dbt users know. Pure."""
+"""The lines of a build, as dbt users know them. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sqlrun.pipeline import Prepared
 
 __all__ = [
-    "LOUD", "Line", "Span", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
-    "receipts_table", "running", "subject", "table",
+    "LOUD", "Line", "Span", "Style", "as_csv", "as_json", "check_details", "checks", "closing", "failures", "is_idle",
+    "line", "opening", "receipts_table", "running", "subject", "table", "tick_line",
 ]  # fmt: skip
 
 Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
@@ -56,7 +56,7 @@ class Line:
 
 
 def opening(prepared: Prepared, profile: Profile) -> list[Line]:
-    """Return what was found and with what it will run."""
+    """Return what was found and with what it will run; the version, which `--verbose` alone prints, is dim."""
     suites, tables = prepared.workspace.suites, prepared.workspace.tables
     declared = sum(len(suites[m.name].expectations) for m in tables if m.name in suites)
     found = {
@@ -69,13 +69,11 @@ def opening(prepared: Prepared, profile: Profile) -> list[Line]:
     }
     said = ", ".join(counted(number, noun) for noun, number in found.items() if number)
     return [
-        Line(f"Running with sqlrun={__version__}"),
+        Line(f"Running with sqlrun={__version__}", style="dim"),
         Line(f"Found {said or 'nothing'}"),
-        Line(""),
         Line(
             f"Concurrency: {counted(profile.threads, 'thread')} (profile='{profile.name}', engine='{profile.engine}')"
         ),
-        Line(""),
     ]
 
 
@@ -159,14 +157,49 @@ def running(steps: Sequence[tuple[str, float]], done: int, total: int, columns: 
     return [text[: max(1, columns - 1)] for text in lines]
 
 
-def closing(result: TickResult, before: int | None = None) -> list[Line]:
+def is_idle(result: TickResult) -> bool:
+    """Return whether a published tick changed nothing, and no check failed or warned."""
+    quiet = all(check.status.level in (Level.GOOD, Level.NOTE) for check in result.checks)
+    return result.published and quiet and all(node.status == "no-op" for node in result.nodes)
+
+
+def tick_line(result: TickResult) -> Line:
+    """Sum a published tick up in one line."""
+    when = f"as_of {result.as_of:%Y-%m-%d %H:%M} UTC"
+    took = f"({result.seconds:.2f}s)"
+    if is_idle(result):
+        return Line(f"Nothing new: tick {result.tick} published, {when}, {_unchanged(result)} {took}")
+    changed = [node for node in result.nodes if node.status == "success"]
+    tables = f"{len(changed):,} of {counted(len(result.nodes), 'table')} changed"
+    rows = counted(sum(node.rows for node in changed), "row")
+    aside = sum(node.quarantined for node in changed)
+    rows += f", {aside:,} quarantined" if aside else ""
+    levels = Counter(check.status.level for check in result.checks)
+    parts = [f"{counted(levels[Level.GOOD], 'check')} passed"] if levels[Level.GOOD] else []
+    parts += [counted(levels[one], one.noun) for one in (Level.WARNING, Level.NOTE) if levels[one]]
+    said = ", ".join([f"{tables} ({rows})", *parts])
+    style: Style = "warning" if levels[Level.WARNING] else "good"
+    return Line(f"Tick {result.tick} published: {when}, {said} {took}", style=style)
+
+
+def _unchanged(result: TickResult) -> str:
+    kinds = Counter("seed" if node.kind == "seed" else "model" for node in result.nodes)
+    found = [counted(kinds[noun], noun) for noun in ("model", "seed") if kinds[noun]]
+    return f"{_listed(found) if found else 'no models'} unchanged"
+
+
+def closing(
+    result: TickResult, before: int | None = None, unit_tests: int = 0, test_seconds: float = 0.0
+) -> list[Line]:
     """Sum a tick up: what ran, what went wrong and where, whether readers see it.
 
-    `before` is the tick that was published before it, 0 for none, None where the caller doesn't know.
+    `before` is the tick that was published before it, 0 for none, None where the caller doesn't know. `unit_tests` ran
+    before the tick, in `test_seconds`.
     """
-    tally = _tally(result)
-    lines = [Line(""), Line(f"Finished running {_ran(result)}{_duration(result.seconds)}."), Line("")]
-    lines += [_completed(tally), *failures(result), Line("")]
+    tally, details = _tally(result), failures(result)
+    took = _duration(result.seconds + test_seconds)
+    lines = [Line(f"Finished running {_ran(result, unit_tests)}{took}."), _completed(tally)]
+    lines += [*details, Line("")] if details else []
     if result.published:
         lines.append(Line(f"Tick {result.tick} published: as_of {result.as_of:%Y-%m-%d %H:%M} UTC", style="good"))
     else:
@@ -177,7 +210,7 @@ def closing(result: TickResult, before: int | None = None) -> list[Line]:
     words = ("PASS", "WARN", *(["INFO"] if tally["INFO"] else []), "ERROR", "SKIP", "NO-OP")
     done = " ".join(f"{word}={tally[word]}" for word in words)
     style: Style = "error" if tally["ERROR"] else "plain"
-    return [*lines, Line(""), Line(f"Done. {done} TOTAL={sum(tally.values())}", style=style)]
+    return [*lines, Line(f"Done. {done} TOTAL={sum(tally.values())}", style=style)]
 
 
 def _tally(result: TickResult) -> Counter[str]:
@@ -186,10 +219,10 @@ def _tally(result: TickResult) -> Counter[str]:
     return Counter([*steps, *(check.status.level.tally for check in result.checks)])
 
 
-def _ran(result: TickResult) -> str:
+def _ran(result: TickResult, unit_tests: int) -> str:
     kinds = Counter(_NOUNS.get(node.kind, "model") for node in result.nodes)
-    kinds["check"] = len(result.checks)
-    order = ("landing", "seed", "model", "check")
+    kinds["check"], kinds["unit test"] = len(result.checks), unit_tests
+    order = ("landing", "seed", "model", "check", "unit test")
     return ", ".join(counted(kinds[noun], noun) for noun in order if kinds[noun]) or "nothing"
 
 
@@ -198,7 +231,9 @@ def _duration(seconds: float) -> str:
     hundredths = round(seconds * 100)
     minutes, rest = divmod(hundredths, 6000)
     hours, minutes = divmod(minutes, 60)
-    return f" in {hours} hours {minutes} minutes and {rest / 100:.2f} seconds ({hundredths / 100:.2f}s)"
+    long = [counted(hours, "hour")] if hours else []
+    long += [counted(minutes, "minute")] if hours or minutes else []
+    return f" in {' '.join([*long, f'{rest / 100:.2f} seconds'])}"
 
 
 def _completed(tally: Counter[str]) -> Line:
@@ -217,15 +252,15 @@ def _listed(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def failures(result: TickResult) -> list[Line]:
-    """Describe each step and check that failed or warned, errors first."""
+def failures(result: TickResult, least: Level = Level.NOTE) -> list[Line]:
+    """Describe each step that failed, and each check that didn't pass and matters as much as `least`, errors first."""
     lines: list[Line] = []
     for node in result.nodes:
         if node.status == "error":
             lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *message_lines(node.message)]
     for check in sorted(result.checks, key=lambda check: -check.status.level.place):
-        if check.status is not Outcome.PASS:
-            lines += [Line(""), *_check_details(check)]
+        if check.status is not Outcome.PASS and check.status.level.place >= least.place:
+            lines += [Line(""), *check_details(check)]
     return lines
 
 
@@ -238,7 +273,8 @@ def message_lines(text: str) -> Iterator[Line]:
         yield Line(f"  ... {counted(len(lines) - LONGEST_MESSAGE, 'line')} more in run_results.json", style="detail")
 
 
-def _check_details(check: CheckResult) -> Iterator[Line]:
+def check_details(check: CheckResult) -> Iterator[Line]:
+    """Describe a check that didn't pass: what it expects, what it found, and some of the rows."""
     outcome = check.status
     inner: Style = "detail" if outcome.blocks else "plain"
     yield Line(
@@ -249,8 +285,9 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
     share = f"{check.unexpected:,} of " if check.evaluated else ""
     amount = f"Got {share}{counted(check.evaluated or check.unexpected, 'row')}" if check.unexpected else ""
     said = outcome.sentence(amount, check.message)
+    severity = f" (severity {check.severity})" if outcome.level is Level.BLOCKS or outcome.evaluated else ""
     if said:
-        yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
+        yield Line(f"  {escaped(said)}{severity}{':' if check.samples else ''}", style=inner)
     for sample in check.samples[:SAMPLES]:
         yield Line(f"    {escaped(sample)}", style=inner)
 
@@ -263,7 +300,7 @@ def receipts_table(result: TickResult) -> list[str]:
     )  # fmt: skip
     stages = [stage for node in result.nodes for stage in node.stages]
     if not stages:
-        return ["No table was touched."]
+        return ["No table changed."]
     costs = [_costs(stage) for stage in stages]
     sums = [_sum(column) for column in zip(*costs, strict=True)]
     cells = [[s.table, s.strategy, s.reason, *_cost_cells(c)] for s, c in zip(stages, costs, strict=True)]

@@ -68,7 +68,7 @@ def send(
             continue
         why = _delivered(deliver, alerts.payload(state, result, about, before.get(way)), to.timeout)
         if why:
-            say(f"The alert to the {_name(way, to)} wasn't delivered. sqlrun tries again after the next tick: {why}")
+            say(f"The alert to the {_name(way, to)} was not delivered; sqlrun tries again after the next tick: {why}")
         elif state == "broken":
             after[way] = alerts.broken(result)
         else:
@@ -77,7 +77,7 @@ def send(
         try:
             storage_of(file).put(file, alerts.to_json(after).encode(), synced=True)
         except OSError as error:
-            say(f"sqlrun can't store that it sent this alert, and may send it again: {error.strerror or error}")
+            say(f"sqlrun can't record which alerts it sent, and may send them again: {error.strerror or error}")
 
 
 def _name(way: str, to: Alerts) -> str:

@@ -177,10 +177,13 @@ class Steps:
         """Start the maintenance of all models whose inputs are maintained."""
         for node in self._nodes.values():
             if node.maintained is None and not node.reported and self._may_begin(node):
-                node.index = self._start(f"{node.kind} model {node.model.name}")
-                node.maintained = self._workers.submit(
-                    _guarded, node.kind, partial(maintain, self.context, node.model, partial(self._sum, node))
-                )
+                node.index = self._count()
+                node.maintained = self._workers.submit(self._maintain, node)
+
+    def _maintain(self, node: _Node) -> _Maintained:
+        """Report that a model starts, now that a thread is free for it, and maintain it."""
+        self.emit(Started(node.index, self.total, f"{node.kind} model {node.model.name}"))
+        return _guarded(node.kind, partial(maintain, self.context, node.model, partial(self._sum, node)))
 
     def _advance(self) -> None:
         self.begin()

@@ -28,8 +28,9 @@ from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
-from sqlrun.report.console import Console
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.findings import About
+from sqlrun.report.log_lines import Line
 from sqlrun.report.run_results_file import Artifacts
 from sqlrun.run import alert_sender
 from sqlrun.run.tick import Request, tick
@@ -38,8 +39,8 @@ from sqlrun.runtime.clock import floor, parse_time
 from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
-STOPPED = "Stopped. This tick isn't published. The next build rolls it back."
-# With --every: how long before a tick the build lands early, so that the tick has less to do; shorter steps don't.
+STOPPED = "Stopped. This tick is not published; the next build rolls it back."
+# With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
 AHEAD = timedelta(seconds=20)
 LEAST_STEP = timedelta(minutes=1)
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -91,7 +92,7 @@ def times_of(options: dict[str, Any]) -> Times:
     if options["replay"]:
         first, last = map(time_of, options["replay"])
         if last < first:
-            raise UsageError("FROM of --replay must be earlier than TO")
+            raise UsageError("--replay goes forward: FROM must be before TO")
         return Times(step, replay=(first, last))
     return Times(step, is_endless=bool(options["every"]))
 
@@ -105,13 +106,14 @@ class Session:
         prepared: Prepared,
         target: Profile,
         names: tuple[str, ...],
-        console: Console,
+        display: BuildDisplay,
         clock: Callable[[], datetime],
         receipts: bool,
     ) -> None:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
-        self.console, self.clock, self.receipts = console, clock, receipts
+        self.display, self.console, self.clock, self.receipts = display, display.console, clock, receipts
         self._stop = threading.Event()
+        self._said: set[str] = set()
         # DuckDB reads the few rows to check faster than a Spark job.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: TickContext | None = None
@@ -132,7 +134,7 @@ class Session:
                 for as_of in self._times(times, ledger):
                     result = self._tick(engine, ledger, as_of, refresh, holder, options)
                     if result.published:
-                        self._look_after(ledger, result.tick, holder)
+                        self._vacuum(ledger, result.tick, holder)
                     refresh = False
                     code = 0 if result.published else 1
                     if code and not times.is_endless:
@@ -155,10 +157,13 @@ class Session:
                 yield first
                 first += step
         else:
+            waited = False
             yield self._now(step, ledger)
             while times.is_endless and not self._stop.is_set():
                 following = floor(self.clock(), step) + step
-                self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
+                if not waited or self.display.detail == "verbose":
+                    self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
+                waited = True
                 if step >= LEAST_STEP:
                     if self._waits_until(following - AHEAD):
                         return
@@ -185,10 +190,10 @@ class Session:
         newest = max((tick.as_of for tick in found if tick), default=now)
         # A longer `--step` before is no fault of the clock.
         if newest > self.clock():
-            self.console.print(
-                f"The clock shows {now:%Y-%m-%d %H:%M}, but the published tick is {newest:%Y-%m-%d %H:%M}. sqlrun uses "
-                "that time until the clock reaches it. If the tick's time is wrong, use `sqlrun rollback`.",
-                "warning",
+            self._say_once(
+                f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: ticks keep "
+                "that time until the clock reaches it. If the tick's time was wrong, run `sqlrun rollback`.",
+                "clock",
             )
         return max(now, newest)
 
@@ -201,7 +206,7 @@ class Session:
         report_files.clear(self.root / "target")
 
         def emit(event: Event) -> None:
-            self.console.emit(event)
+            self.display.emit(event)
             artifacts.emit(event)
 
         target, assert_lock_held = self.target, partial(self._assert_lock_held, holder)
@@ -220,15 +225,17 @@ class Session:
             published=self._keep,
         )
         self._progress = None
+        self.display.begin_tick()
         for text in unread_files.messages(self.root, self.prepared.project.sources):
-            self._say(text)
+            self._say_once(text)
         try:
             result = tick(self.prepared.workspace, engine, ledger, request, emit, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:
+            self.display.end_broken_tick()
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that lost its lock writes nothing: the report belongs to the other build.
             if not isinstance(error, LockedError):
-                about = replace(about, problem=str(error) or "The build was stopped before it finished.")
+                about = replace(about, problem=str(error) or "The build was interrupted.")
                 self._report(broken, about)
                 if isinstance(error, SqlrunError) and error.exit_code == 1:
                     self._alert(broken, about, assert_lock_held)
@@ -237,10 +244,10 @@ class Session:
             self.console.problem(error)
             return broken
         artifacts.finish(result)
-        self.console.lines(log_lines.closing(result, about.before))
+        names_report = self.display.end_tick(result, about.before)
         if self.receipts:
             self.console.lines(log_lines.receipts_table(result))
-        self._report(result, about)
+        self._report(result, about, names_report)
         self._write_down(result, ledger, assert_lock_held)
         self._alert(result, about, assert_lock_held)
         return result
@@ -260,7 +267,7 @@ class Session:
         except LockedError:
             self._say("No alert was sent for this tick: another build has taken over the warehouse.")
         except KeyboardInterrupt:
-            self._say("The alert was stopped. sqlrun sends it after the next tick.")
+            self._say("The alert was interrupted. sqlrun sends sqlrun sends it after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
         """Write run stats, check results and measures; a failure doesn't change the tick."""
@@ -304,8 +311,8 @@ class Session:
             parents=graph.parents,
         )
 
-    def _report(self, result: TickResult, about: About) -> None:
-        """Write the report; a full disk doesn't affect the published tick."""
+    def _report(self, result: TickResult, about: About, names_it: bool = True) -> None:
+        """Write the report, and print where unless there is nothing to read in it; a full disk costs no tick."""
         try:
             rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
             about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
@@ -318,7 +325,8 @@ class Session:
         except OSError as error:
             self._say(f"The report can't be written: {error}")
         else:
-            self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
+            if names_it:
+                self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
 
     def _assert_lock_held(self, holder: str) -> None:
         """Allow a step to start, unless the build stops at once or another one has taken over the warehouse."""
@@ -329,19 +337,25 @@ class Session:
     def _say(self, text: str) -> None:
         self.console.print(text, "warning")
 
-    def _look_after(self, ledger: Ledger, tick: int, holder: str) -> None:
-        """Maintain the files if that is due; a failure doesn't change the published tick."""
+    def _say_once(self, text: str, about: str = "") -> None:
+        """Print a warning that holds for every tick of a run once, unless every step is printed."""
+        if (about or text) not in self._said or self.display.detail == "verbose":
+            self._said.add(about or text)
+            self._say(text)
+
+    def _vacuum(self, ledger: Ledger, tick: int, holder: str) -> None:
+        """Vacuum the tables when it is due; a failure costs no tick, as the tick is published already."""
         keep = self.target.keep_ticks
-        if not maintenance.due(ledger, tick, self.target.maintain_every):
+        if not maintenance.due(ledger, tick, self.target.vacuum_every):
             return
         try:
-            done = maintenance.look_after(ledger, keep, self.clock(), holder, lambda _: None)
+            done = maintenance.vacuum_held(ledger, keep, self.clock(), holder, lambda _: None)
         except LockedError:
             raise
         except (SqlrunError, OSError) as error:
-            self.console.print(f"Upkeep failed, and is tried again after the next tick: {error}", "warning")
+            self.console.print(f"The vacuum failed; the build tries again after the next tick: {error}", "warning")
         else:
-            self.console.lines(outcome_lines.upkeep(done, keep))
+            self.console.lines([Line(text) for text in outcome_lines.vacuumed(done, keep)])
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -352,7 +366,9 @@ class Session:
         grace = self.target.stop_grace
 
         def told(name: str) -> None:
-            soon = f"stopping after this tick, or in {grace} s. Press again to stop now." if grace else "stopping."
+            soon = (
+                f"stopping after this tick, or in {grace} s; send it again to stop at once." if grace else "stopping."
+            )
             self.console.print(f"{name}: {soon}")
 
         with stopping.graceful(self._stop, grace, told, STOPPED):

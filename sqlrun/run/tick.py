@@ -88,7 +88,7 @@ def tick(
         plan = _plan(workspace, history.published, free, request, other_environments, rebuild_reasons)
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
-        emit(Told(text))
+        emit(Told(text, is_news=bool(plan.promoted or plan.notes)))
     # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
     context = _progress(workspace, engine, reader, plan, states, request)

@@ -20,7 +20,7 @@ from types import FrameType
 from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 
 INTERRUPTED = 130
-STOPPED = "sqlrun: stopped before it finished"
+STOPPED = "sqlrun: interrupted"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Seconds from the stop until the process is killed.
 PATIENCE = 0.7

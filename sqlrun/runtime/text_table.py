@@ -87,13 +87,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], limit: int =
     """Return rows aligned under their columns, numbers to the right; at most `limit` of them, 0 is all."""
     shown = rows[:limit] if limit else rows
     cells = [[escaped(value_text(value)) for value in row] for row in shown]
-    aligns = [">" if _is_numeric(row[place] for row in shown) else "<" for place in range(len(columns))]
+    aligns = [">" if is_numeric(row[place] for row in shown) else "<" for place in range(len(columns))]
     lines = aligned([escaped(name) for name in columns], cells, aligns)
     hidden = len(rows) - len(shown)
     return [*lines, f"... and {hidden:,} more"] if hidden else lines
 
 
-def _is_numeric(values: Iterable[object]) -> bool:
+def is_numeric(values: Iterable[object]) -> bool:
+    """Return whether a column holds numbers, and nothing else but NULL."""
     known = [value for value in values if value is not None]
     return bool(known) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in known)
 

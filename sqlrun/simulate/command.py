@@ -141,7 +141,7 @@ def command(
     speed: float,
     **world: Any,
 ) -> None:
-    """Write made-up restaurant orders as JSON lines, the way they would arrive.
+    """Write made-up restaurant orders as JSON lines.
 
     By default: 8 days of 2,000 orders a day, late, repeated, corrected, cancelled and broken ones among them.
     """

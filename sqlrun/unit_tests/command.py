@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import pipeline
 from sqlrun.pipeline import Prepared
 from sqlrun.project import UnitTest
+from sqlrun.report.build_display import UnitTestRun
 from sqlrun.report.console import Console
 from sqlrun.runtime import atomic_files
 from sqlrun.runtime.disk_cache import Cache
@@ -69,16 +71,21 @@ def _covered(
 
 def before_build(
     root: Path, prepared: Prepared, names: Iterable[str], console: Console, cache: Cache | None = None
-) -> bool:
-    """Run the unit tests of the models to build; return whether all passed.
+) -> UnitTestRun | None:
+    """Run the unit tests of the models to build; return what ran, None where a test didn't pass.
 
     Tests that passed before, as recorded in `cache`, don't run again.
     """
+    started = time.perf_counter()
     tests = choosing.of_models(prepared.project, prepared.graph.order, frozenset(names))
     results = passed_cache.results(prepared, tests, cache, lambda: list(results_of(prepared, tests, cache)))
-    console.lines(shown.brief(results, known_of(prepared)))
+    ran = any(result.seconds for result in results)
+    seconds = time.perf_counter() - started if ran else 0.0
+    if not passed(results):
+        console.release()
+    console.log(shown.brief(results, known_of(prepared), seconds))
     note(root, prepared, tests, results, console)
-    return passed(results)
+    return UnitTestRun(len(results) if ran else 0, seconds) if passed(results) else None
 
 
 def _failed(root: Path, prepared: Prepared, tests: tuple[UnitTest, ...], console: Console) -> tuple[UnitTest, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -84,11 +85,13 @@ def run_tests(
     `cache` is saved with its new entries.
     """
     results: list[TestResult] = []
+    started = time.perf_counter()
     try:
         with closing(results_of(prepared, tests, cache, options["engine"])) as running:
             for result in running:
                 results.append(result)
-                console.lines([shown.line(result, len(results), len(tests))])
+                if options["verbose"] or result.status != "pass":
+                    console.lines([shown.line(result, len(results), len(tests))])
                 if options["fail_fast"] and result.status != "pass":
                     break
     finally:
@@ -98,7 +101,7 @@ def run_tests(
             cache.save()
     console.lines(shown.failures(results, known_of(prepared)))
     if tests:
-        console.lines(shown.closing(results, len(tests)))
+        console.lines(shown.closing(results, len(tests), time.perf_counter() - started))
     return results
 
 

@@ -60,7 +60,7 @@ def project(folder: Path, extra: str = "", config: str = "") -> Path:
             "models/stg.yml": broken.contract("stg", *SALE, extra=about),
             "models/fct.sql": BELOW,
             "models/fct.yml": broken.contract("fct", *SALE, extra="    repeats: true"),
-            "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\nmaintain_every: 0\n",
+            "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\nvacuum_every: 0\n",
         },
     )
 
@@ -329,7 +329,7 @@ def test_measures_survive_maintenance_and_are_unpublished_by_a_rollback(tmp_path
 
     run("rollback", "--to", "1")
     run("build", "--skip-tests", "--as-of", (START + 3 * FIVE).isoformat())
-    run("maintain", "--keep-ticks", "1")
+    run("vacuum", "--keep-ticks", "1")
     # Comparisons need weeks of measures, however few ticks are retained. Ticks after tick 1 were measured again.
     found = [m for m in measures.read(str(root / "warehouse")) if m["measure"] == "rows"]
     assert [(m["tick"], m["published"], m["value"], m["interval_seconds"]) for m in found] == [

@@ -259,7 +259,7 @@ def test_fail_fast_tells_what_it_left_out(root: Path) -> None:
     done = run(root, "--fail-fast")
 
     assert done.exit_code == 1
-    assert "Not checked: 1 check of 1 table" in done.output
+    assert "Not evaluated: 1 check of 1 table" in done.output
     assert json.loads(run(root, "--fail-fast", "--json").output)["not_evaluated"] == 1
 
 

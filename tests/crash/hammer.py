@@ -67,7 +67,7 @@ def hammer(lives: Lives, world: World, ticks: int) -> Reader:
             world.arrive()
             steps = [lambda: build(lives, world.root, world.as_of)]
             if number % 5 == 0:
-                steps.append(lambda: lives.live(world.root, "maintain", "--keep-ticks", "4"))
+                steps.append(lambda: lives.live(world.root, "vacuum", "--keep-ticks", "4"))
             if number % 7 == 0:
                 back = str(world.ledger.newest(2)[1].tick)
                 steps.append(lambda back=back: lives.live(world.root, "rollback", "--to", back))  # type: ignore[misc]

@@ -258,10 +258,10 @@ def test_an_environment_neither_rolls_back_nor_reads_foreign_changes_in_producti
 
 def test_maintenance_reports_why_it_waits(site: Site) -> None:
     change(site, "fct_slots", "delete")
-    said = command(site, "maintain", code=2)
+    said = command(site, "vacuum", code=2)
     assert "fct_slots" in said and "another writer" in said and "DELETE" in said, said
     build(site, 2)
-    command(site, "maintain")
+    command(site, "vacuum")
     true(site, 2, 6)
 
 

@@ -71,7 +71,7 @@ def test_explain_names_the_engine_that_lands(site: Site) -> None:
     (said,) = explain_engine.of_model(of(site, "stg_lines"), profile(site), {}).values()
     (other,) = explain_engine.of_model(of(site, "stg_lines"), by_spark, {}).values()
 
-    assert said == f"{engine_selection.LANDS}, if it is a new table; else the one that began it"
+    assert said == f"{engine_selection.LANDS}, if it is a new table; else the one that created it"
     assert other.startswith("spark, ")
 
 

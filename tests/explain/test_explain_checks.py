@@ -47,6 +47,11 @@ def test_scope_and_cost_of_each_check(root, capsys):
     assert "crowd: the whole table; critical, expectations/crowd.sql:1:1" in said
     assert said.index("crowd:") < said.index("expect_column_values_to_be_between(amount): changed rows")
 
+    assert "merge into" not in said and said.endswith("`--sql` prints the statement of each table.\n")
+    explain_model(root, "stg_sales", "local", False, START, statements=True)
+    in_full = capsys.readouterr().out
+    assert "    merge into" in in_full and "--sql" not in in_full
+
     explain_model(root, "stg_sales", "local", True, START)
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert [check["scope"] for check in checks] == ["key", "row", "table", "schema", "table"]

@@ -18,6 +18,7 @@ from sqlrun.errors import EngineError, LockedError
 from sqlrun.events import NodeResult, TickResult
 from sqlrun.land import land
 from sqlrun.project import Profile
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.run import session as ticking
 from sqlrun.run.session import Session, times_of
@@ -142,7 +143,7 @@ def every(site: Site, step: str, ticks: int, arrive: Any) -> tuple[int, str]:
     names = tuple(name for name in site.prepared.graph.order if not name.startswith("source:"))
     target = Profile("here", "duckdb", site.warehouse, 2, {})
     console = Console(out=out, err=out, environ={})
-    session = Session(site.root, site.prepared, target, names, console, lambda: clock[0], False)
+    session = Session(site.root, site.prepared, target, names, BuildDisplay(console), lambda: clock[0], False)
     stop = START + ticks * ticking.step_of(step)
 
     def wait(seconds: float) -> bool:

@@ -38,7 +38,7 @@ def test_a_list_counts_by_reason(made: Site) -> None:
     assert rows[UNKNOWN]["check_id"] and rows[NEGATIVE]["check_id"] != rows[UNKNOWN]["check_id"]
     assert rows["not a JSON object"]["check_id"] == ""
     assert {(row["replayed"], row["discarded"]) for row in rows.values()} == {(0, 0)}
-    assert "5 pending lines in quarantine." in run(made, "quarantine", "list")
+    assert "5 lines are pending in quarantine." in run(made, "quarantine", "list")
     assert not (Path(made.warehouse) / "_sqlrun" / "quarantine").exists(), "to look writes nothing"
 
 
@@ -96,8 +96,8 @@ def test_models_without_a_queue_are_reported(made: Site, tmp_path: Path) -> None
     assert "reads a source" in run(made, "quarantine", "show", "by_shop", code=2)
     assert "stg_sales" in run(made, "quarantine", "show", "stg_sale", code=2)
     empty = site(tmp_path / "empty")
-    assert "nothing has landed" in run(empty, "quarantine", "list", code=2)
-    assert "nothing has landed" not in run(made, "quarantine", "list", "--select", NAME)
+    assert "no line has landed" in run(empty, "quarantine", "list", code=2)
+    assert "no line has landed" not in run(made, "quarantine", "list", "--select", NAME)
 
 
 def test_a_discarded_line_is_not_pending_but_recorded(made: Site) -> None:
@@ -138,8 +138,8 @@ def test_invalid_discards_are_refused(made: Site) -> None:
     because = ("--because", "so")
     assert "--because" in run(made, "quarantine", "discard", NAME, "--all", code=2)
     assert "is empty" in run(made, "quarantine", "discard", NAME, "--all", "--because", " ", code=2)
-    assert "one of the three" in run(made, "quarantine", "discard", NAME, *because, code=2)
-    assert "one of the three" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
+    assert "select lines by one of" in run(made, "quarantine", "discard", NAME, *because, code=2)
+    assert "select lines by one of" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
     assert "no pending line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
     said = run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN.replace("two", "tow"), *because, code=2)
     assert "There are two shops" in said

@@ -100,7 +100,7 @@ def test_replayed_lines_land_like_late_lines(made: Site) -> None:
     assert "3 lines are" not in note(result) and "5 lines are in quarantine" in note(result)
     assert by_shop(fixed) == sums(*GOOD)
 
-    assert "validates 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
+    assert "evaluates 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     assert {row["state"] for row in told(fixed, "show", NAME, "--reason", UNKNOWN)} == {"replay asked"}
     assert {row["reason"]: row["asked"] for row in told(fixed, "list")}[UNKNOWN] == 3
     result = tick(fixed, 3)
@@ -118,9 +118,9 @@ def test_a_replayed_line_lands_once(made: Site) -> None:
     """With two requests before the build, another after it, and another build: nothing is there twice."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
-    assert "validates 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
+    assert "evaluates 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
     assert tick(fixed).published
-    assert "no line of stg_sales waits" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
+    assert "no pending line of stg_sales" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
     run(fixed, "quarantine", "replay", NAME, "--all")
     assert "2 still quarantined" in note(tick(fixed, 3))
     result = tick(fixed, 4)

@@ -58,7 +58,7 @@ def require_true(root: Path, name: str, column: str) -> None:
         if number == 0:
             *_, last = (root / "data/orders/0.jsonl").read_text().split("\n")[:-1]
             (root / "data/orders/1.jsonl").write_text(last.replace('"3"', '"4"') + "\n")
-    for command in ("maintain", "verify", "doctor"):
+    for command in ("vacuum", "verify", "doctor"):
         code, told = run(root, command)
         assert code == 0, told
     rows: list[dict[str, Any]] = json.loads(run(root, "show", name, "--output", "json")[1])
@@ -172,7 +172,7 @@ def named(root: Path, slot: str, name: str) -> None:
         assert "Traceback" not in told and not (root / "warehouse").exists(), told
         return
     named_projects.deliver(root, names, 1)
-    for command in ("build", "maintain", "verify", "doctor"):
+    for command in ("build", "vacuum", "verify", "doctor"):
         code, told = run(root, command, *(env if command != "doctor" else ()))
         assert code == 0, told
     model = names.of("model", "by_region")

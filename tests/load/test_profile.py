@@ -14,6 +14,7 @@ from sqlrun.engines import factory as engine_factory
 from sqlrun.errors import ProjectError
 from sqlrun.load import profile
 from sqlrun.project import DEFAULTS
+from sqlrun.runtime import old_names
 from tests.support import shops
 from tests.support.script import START
 
@@ -150,3 +151,40 @@ def test_a_build_with_rejected_settings_writes_nothing(tmp_path):
     assert result.exit_code == 2
     assert "DuckDB rejects the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
     assert not (made / "lake").exists()
+
+
+def test_an_old_key_works_and_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old_names.begin()
+    root = write(tmp_path, "engine: duckdb\nwarehouse: lake\nmaintain_every: 7\n")
+
+    assert profile.load(root, "own").vacuum_every == 7
+    assert profile.load(root, "own").vacuum_every == 7
+    warning = "Warning: profiles/own.yml:3: `maintain_every` is now `vacuum_every`."
+    assert capsys.readouterr().err == f"{warning} The old name works in this version only.\n"
+
+
+def test_a_wrong_value_under_an_old_key_is_shown_at_its_place(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        profile.load(write(tmp_path, "engine: duckdb\nwarehouse: lake\nmaintain_every: often\n"), "own")
+
+    assert [(p.code, str(p.place)) for p in caught.value.problems] == [("SR131", "profiles/own.yml:3:17")]
+
+
+def test_a_profile_has_an_old_key_or_its_new_name(tmp_path: Path) -> None:
+    text = "engine: duckdb\nwarehouse: lake\nmaintain_every: 7\nvacuum_every: 8\n"
+    with pytest.raises(ProjectError) as caught:
+        profile.load(write(tmp_path, text), "own")
+
+    (problem,) = caught.value.problems
+    assert (problem.code, str(problem.place)) == ("SR131", "profiles/own.yml:3:1")
+    assert "has both" in problem.message
+
+
+def test_an_old_command_works_and_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    new, old = (CliRunner().invoke(main, [command, "--keep-ticks", "3"]) for command in ("vacuum", "maintain"))
+
+    warning = "Warning: `sqlrun maintain` is now `sqlrun vacuum`. The old name works in this version only.\n"
+    assert old.exit_code == new.exit_code == 2
+    assert old.stderr == warning + new.stderr and old.stdout == new.stdout
+    assert "  maintain  " not in CliRunner().invoke(main, ["--help"]).output

@@ -202,7 +202,7 @@ def test_foreign_changes_are_found(site: Site, how: str) -> None:
 
     assert [name for name, one in found.items() if not one.ok] == ["stg_orders"]
     lines = [str(getattr(line, "text", line)) for line in told(found["stg_orders"])]
-    assert lines[0] == "FAIL stg_orders doesn't add up"
+    assert lines[0] == "FAIL stg_orders differs from the ledger's checksum"
     assert (len(lines) == 2) == (how == "changed")
 
 

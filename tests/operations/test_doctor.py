@@ -100,7 +100,7 @@ def test_a_warehouse_without_a_mark_gets_one(site: Site) -> None:
 COMMANDS = [
     ["build", "--skip-tests"], ["show", "mart_best"], ["ticks"], ["plan"], ["diff", "mart_best"], ["verify"], ["check"],
     ["views"],
-    ["rollback", "--to", "1"], ["maintain"], ["doctor"], ["doctor", "--repair"], ["clean", "--warehouse"],
+    ["rollback", "--to", "1"], ["vacuum"], ["doctor"], ["doctor", "--repair"], ["clean", "--warehouse"],
 ]  # fmt: skip
 
 
@@ -332,7 +332,7 @@ def test_an_intact_warehouse_passes(site: Site) -> None:
     rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
     assert doctor(site).exit_code == 0
     site.tick(START + 3 * FIVE)
-    maintenance.maintain(site.ledger, 1, NOW, lambda _: None)
+    maintenance.vacuum(site.ledger, 1, NOW, lambda _: None)
     shown = doctor(site)
     assert shown.exit_code == 0, shown.output
     assert "All are intact." in shown.output

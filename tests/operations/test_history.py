@@ -149,7 +149,7 @@ def test_a_rollback_to_files_that_are_gone_is_refused(site: Site) -> None:
     for file in folder.rglob("*.parquet"):
         file.unlink()
 
-    with pytest.raises(UsageError, match="can't roll back to tick 1: restaurant_windows at version"):
+    with pytest.raises(UsageError, match="tick 1 can't be restored: restaurant_windows at version"):
         back(site, 1)
 
     assert site.ledger.read().last_tick == 3

@@ -1,4 +1,4 @@
-"""`sqlrun maintain` changes files but no row; files of retained ticks stay, and the next tick is correct."""
+"""`sqlrun vacuum` changes files but no row; files of retained ticks stay, and the next tick is correct."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def site(built: Path, tmp_path: Path) -> Site:
 
 
 def maintained(site: Site, keep: int) -> maintenance.Done:
-    return maintenance.maintain(site.ledger, keep, NOW, lambda _: None)
+    return maintenance.vacuum(site.ledger, keep, NOW, lambda _: None)
 
 
 def files(site: Site) -> set[str]:
@@ -303,7 +303,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a project whose profile maintains its tables every second tick."""
     root = copy_project(tmp_path)
     profile = root / "profiles" / "duckdb.yml"
-    profile.write_text(f"{profile.read_text()}\nmaintain_every: 2\nkeep_ticks: 3\n")
+    profile.write_text(f"{profile.read_text()}\nvacuum_every: 2\nkeep_ticks: 3\n")
     (root / "data" / "orders" / "0.jsonl").write_text(order("1", START) + "\n")
     monkeypatch.chdir(root)
     return root
@@ -323,7 +323,7 @@ def test_a_build_maintains_tables_every_n_ticks(project: Path) -> None:
     told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
 
     # The third tick publishes the second's tables again; so does the sixth the fifth's.
-    assert ["small files became" in text for text in told] == [False, True, False, True, False, True]
+    assert ["Compacted " in text for text in told] == [False, True, False, True, False, True]
     assert "retained the newest 3 ticks" in told[1]
     published = Ledger(str(project / "warehouse" / "duckdb"), "").entries()
     assert len(published) <= 5
@@ -341,8 +341,8 @@ def test_failed_maintenance_fails_no_tick(project: Path, monkeypatch: pytest.Mon
         told = build(project, 10, "2")
     again = build(project, 15, "3")
 
-    assert "Upkeep failed, and is tried again after the next tick: no space left" in told
-    assert "small files became" in again
+    assert "The vacuum failed; the build tries again after the next tick: no space left" in told
+    assert "Compacted " in again
 
 
 def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

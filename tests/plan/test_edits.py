@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.operations.maintenance import look_after
+from sqlrun.operations.maintenance import vacuum_held
 from sqlrun.operations.verify import verify
 from sqlrun.plan.diff import Edit, as_json, edits, messages
 from sqlrun.plan.plan import tick_plan
@@ -158,7 +158,7 @@ def test_a_selection_without_an_edited_input_is_refused(site: Site) -> None:
     largest(site)
 
     found = planned(site, "stg_orders")
-    assert found["fct_restaurant_slots"].why == "edited; readers keep what was built"
+    assert found["fct_restaurant_slots"].why == "edited; readers keep the built table"
     for attempt in (
         lambda: site.tick(START + FIVE, ("restaurant_windows",)),
         lambda: planned(site, "restaurant_windows"),
@@ -212,11 +212,11 @@ def test_a_rebuilt_table_is_not_an_edit_of_its_readers(site: Site) -> None:
     found = planned(site)
 
     said = {edit.name: edit.why for edit in found.values() if edit.fate == "rebuilt"}
-    assert said and set(said.values()) == {f"it reads {name}, built anew since"}
+    assert said and set(said.values()) == {f"it reads {name}, rebuilt since"}
     assert not any("edited" in edit.why or "refresh" in edit.why for edit in found.values())
     assert said.keys() <= verified(site).keys() and all(verified(site).values())
     with hold(site.warehouse, START + FIVE, None) as holder:
-        look_after(site.ledger, 1, START + FIVE, holder, lambda _: None)
+        vacuum_held(site.ledger, 1, START + FIVE, holder, lambda _: None)
     assert all(verified(site).values())
     assert site.tick(START + 2 * FIVE).published
     assert {edit.fate for edit in planned(site).values()} == {"untouched"}
@@ -246,3 +246,35 @@ def test_a_reader_of_an_edited_model_is_not_edited_itself(site: Site) -> None:
         verified(site, name)
     with pytest.raises(UsageError, match=f"restaurant_windows reads {name}, which was edited after"):
         verified(site, "restaurant_windows")
+
+
+def test_new_input_is_pending_until_a_build_takes_it_in(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of sources, and quarantined lines that a user asked to replay."""
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(main, [*arguments, "--profile", "duckdb"])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    monkeypatch.chdir(site.root)
+    assert run("plan").endswith("Pending input:\n\n  orders.events  1 new file (0.jsonl)\n")
+    for _ in range(2):
+        said = run("build", "--skip-tests", "--as-of", f"{START:%Y-%m-%dT%H:%M}")
+    assert "Nothing new: tick 2 published" in said and said.count("\n") == 1
+    assert run("diff", "stg_orders") == (
+        "No difference: stg_orders has the same rows at tick 1, as_of 2026-03-10 12:00 UTC, and at tick 2, "
+        "as_of 2026-03-10 12:00 UTC.\n"
+    )
+    assert run("diff", "stg_orders", "--output", "json") == "[]\n"
+    assert run("plan").endswith("Nothing was edited.\n\nNo new input is pending.\n")
+    for name in ("1", "2", "3", "4"):
+        site.write(f"{name}.jsonl", [order(name, START)])
+    site.write("5.jsonl", ["{"])
+    pending = "  orders.events  5 new files (1.jsonl, 2.jsonl, 3.jsonl, and 2 more)\n"
+    assert run("plan").endswith(f"Pending input:\n\n{pending}")
+    assert "Pending" not in run("plan", "--json") and "Pending" not in run("plan", "--select", "restaurant_windows")
+
+    run("build", "--skip-tests", "--as-of", f"{START + FIVE:%Y-%m-%dT%H:%M}")
+    assert run("plan").endswith("No new input is pending.\n")
+    run("quarantine", "replay", "stg_order_events", "--all")
+    assert run("plan").endswith("Pending input:\n\n  orders.events  1 quarantined line to replay\n")

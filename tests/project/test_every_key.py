@@ -343,7 +343,7 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "warehouse": ("other", lambda made: made.warehouse.endswith("other")),
     "threads": (3, lambda made: made.threads == 3),
     "settings": ({"memory_limit": "1GB"}, lambda made: made.settings == {"memory_limit": "1GB"}),
-    "maintain_every": (7, lambda made: made.maintain_every == 7),
+    "vacuum_every": (7, lambda made: made.vacuum_every == 7),
     "keep_ticks": (8, lambda made: made.keep_ticks == 8),
     "check_timeout": (9, lambda made: made.check_timeout == 9),
     "statement_timeout": (11, lambda made: made.statement_timeout == 11),

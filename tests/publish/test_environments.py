@@ -203,7 +203,7 @@ def test_promotion_takes_over_the_tables_and_continues_them(prod: Site) -> None:
     result = prod.tick(START + FIVE)
 
     assert {name for name, each in found.items() if each.fate == "promoted"} == {"fct_slots", "mart_hour"}
-    assert found["mart_hour"].why == "built in dev, tick 1; it goes on from there"
+    assert found["mart_hour"].why == "built in dev, tick 1; it continues from there"
     assert not any(each.reads for each in found.values())
     assert "fct_slots: promoted from dev, tick 1" in said(prod)
     assert {n: paths(prod)[n] for n in ("fct_slots", "mart_hour")} == {n: tried[n] for n in ("fct_slots", "mart_hour")}
@@ -336,7 +336,7 @@ def test_production_rolls_back_after_a_promotion(prod: Site) -> None:
     rollback.roll_back(prod.ledger, 1, NOW, Console(quiet=True))
 
     assert dev.tick(START + FIVE).published
-    assert any("has gone back to before what it read" in each for each in said(dev))
+    assert any("was rolled back to before what it read" in each for each in said(dev))
     assert true(dev)
     sales(prod, "2.jsonl", ("e", 1, "x", 1, 0))
     assert prod.tick(START + 2 * FIVE).published
@@ -374,7 +374,7 @@ def test_tables_later_than_production_s_tick_are_not_promoted(prod: Site) -> Non
 
     prod.tick(START + FIVE)
 
-    assert any("mart_hour: built anew, not promoted from dev" in each for each in said(prod))
+    assert any("mart_hour: rebuilt, not promoted from dev" in each for each in said(prod))
     assert paths(prod)["mart_hour"] != paths(dev)["mart_hour"]
     assert differences(prod, START + FIVE) == {}
 
@@ -388,7 +388,7 @@ def test_tables_that_have_read_more_than_production_are_not_promoted(prod: Site)
 
     prod.tick(START + FIVE)
 
-    assert "not promoted from dev: stg_sales has gone back to before what it read there" in said(prod)[-1]
+    assert "not promoted from dev: stg_sales was rolled back to before what it read there" in said(prod)[-1]
     assert differences(prod, START + FIVE) == {}
 
 
@@ -402,7 +402,7 @@ def test_tables_computed_from_another_table_are_not_promoted(prod: Site) -> None
     prod.prepared = prepared(prod.root)
 
     assert planned(prod)["mart_areas"].why.endswith(
-        "edited; not promoted from dev: it was made there from another table of areas"
+        "edited; not promoted from dev: it was built there from another table of areas"
     )
     prod.tick(START)
 
@@ -454,7 +454,7 @@ def test_maintenance_of_production_leaves_environments_intact(prod: Site) -> Non
         sales(prod, f"{step}.jsonl", ("a", step + 1, "x", 10 + step, -1))
         prod.tick(START + step * FIVE)
 
-    done = maintenance.maintain(prod.ledger, 1, NOW, lambda _: None)
+    done = maintenance.vacuum(prod.ledger, 1, NOW, lambda _: None)
 
     assert done.merged
     assert done.tables == ()
@@ -462,7 +462,7 @@ def test_maintenance_of_production_leaves_environments_intact(prod: Site) -> Non
     assert dev.tick(START + 2 * FIVE).published
     assert differences(dev, START + 2 * FIVE) == {}
     shared = {name: state.version for name, state in tick_of(prod.ledger).tables.items()}
-    maintenance.maintain(dev.ledger, 1, NOW, lambda _: None)
+    maintenance.vacuum(dev.ledger, 1, NOW, lambda _: None)
     assert {name: state.version for name, state in tick_of(prod.ledger).tables.items()} == shared
     assert true(dev)
 
@@ -572,13 +572,13 @@ def test_commands_take_an_environment(prod: Site) -> None:
     run("build", "--env", "dev", "--skip-tests")
     assert "mart_best" in run("show", "mart_best", "--env", "dev")
     assert "published" in run("ticks", "--env", "dev")
-    assert "All true" in run("verify", "--env", "dev")
+    assert "Every table equals its query" in run("verify", "--env", "dev")
     assert ".dev`" in run("views", "--env", "dev")
     assert "promoted  mart_best" in run("plan")
     run("build", "--env", "dev", "--skip-tests")
     run("diff", "mart_best", "--env", "dev")
     assert "tick 1 again" in run("rollback", "--env", "dev", "--to", "1")
-    run("maintain", "--env", "dev")
+    run("vacuum", "--env", "dev")
     assert "dev" in run("env", "list")
     assert sqlrun.published("mart_best", prod.warehouse, env="dev").num_rows == 3
     assert any(".dev`" in each for each in sqlrun.views(prod.warehouse, env="dev"))

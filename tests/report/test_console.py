@@ -94,7 +94,7 @@ def test_a_text_is_printed_as_it_is_and_an_empty_line_has_no_blanks() -> None:
     console.lines(["a  table", Line(""), Line("said")])
     console.print("also said")
 
-    assert out.getvalue() == "a  table\n12:05:09\n12:05:09  said\n12:05:09  also said\n"
+    assert out.getvalue() == "a  table\n\n12:05:09  said\n12:05:09  also said\n"
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from sqlrun.events import Measure, StageReceipt, TickResult, blocks
 from sqlrun.pipeline import prepare
 from sqlrun.project import Profile
 from sqlrun.report import findings, gx_results, html_report, report_files, summaries
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.report.findings import About, Evidence
 from sqlrun.report.report_files import SCRIPT
@@ -570,7 +571,7 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         said = io.StringIO()
         console = Console(out=said, err=said, environ={})
         names, now = ("events", "totals"), datetime(2026, 1, day, tzinfo=timezone.utc)
-        session = Session(root, prepared, profile, names, console, lambda: now, False)
+        session = Session(root, prepared, profile, names, BuildDisplay(console), lambda: now, False)
         code = session.run(asked := {**options, "step": "5m"}, times_of(asked))
         return code, Reader((target / "report.html").read_text()).text, said.getvalue()
 

@@ -118,13 +118,9 @@ def test_a_good_tick_ends_in_a_few_lines() -> None:
     assert (
         texts(log_lines.closing(result))
         == """\
-
-Finished running 1 landing, 2 seeds, 1 model, 2 checks in 0 hours 0 minutes and 4.21 seconds (4.21s).
-
+Finished running 1 landing, 2 seeds, 1 model, 2 checks in 4.21 seconds.
 Completed successfully
-
 Tick 12 published: as_of 2026-01-01 12:05 UTC
-
 Done. PASS=5 WARN=0 ERROR=0 SKIP=0 NO-OP=1 TOTAL=6"""
     )
 
@@ -156,9 +152,7 @@ def test_a_failed_tick_tells_what_where_and_what_follows() -> None:
 
     assert (
         texts(log_lines.closing(result, before=11))
-        == r"""
-Finished running 3 models, 4 checks in 0 hours 0 minutes and 4.21 seconds (4.21s).
-
+        == r"""Finished running 3 models, 4 checks in 4.21 seconds.
 Completed with 3 errors, 1 skipped and 1 warning:
 
 Error in keys model slots
@@ -183,7 +177,6 @@ Warning in check expect_column_values_to_be_between of stg_orders (expectations/
   observed 5 (severity warning)
 
 Tick 12 is not published; readers still see tick 11.
-
 Done. PASS=2 WARN=1 ERROR=3 SKIP=1 NO-OP=0 TOTAL=7"""
     )
 
@@ -201,8 +194,8 @@ def test_what_readers_see_after_a_failure(before: int | None, expected: str) -> 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        (59.999, "0 hours 1 minutes and 0.00 seconds (60.00s)"),
-        (3725.5, "1 hours 2 minutes and 5.50 seconds (3725.50s)"),
+        (59.999, "in 1 minute 0.00 seconds."),
+        (3725.5, "in 1 hour 2 minutes 5.50 seconds."),
     ],
 )
 def test_time_is_rounded_before_it_is_split(seconds: float, expected: str) -> None:
@@ -243,7 +236,7 @@ def test_receipts_add_up() -> None:
         "total                            1,254      1,237      346 kB           2         1,257        99.8 kB"
         "              1        2     4     1.80",
     ]
-    assert log_lines.receipts_table(tick()) == ["No table was touched."]
+    assert log_lines.receipts_table(tick()) == ["No table changed."]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +256,7 @@ def test_opening_counts_the_project() -> None:
 
     assert str(lines[0]).startswith("Running with sqlrun=")
     assert "1 view, " in str(lines[1]) and " checks, " in str(lines[1]) and str(lines[1]).endswith(" unit tests")
-    assert str(lines[3]) == "Concurrency: 4 threads (profile='local', engine='spark')"
+    assert str(lines[2]) == "Concurrency: 4 threads (profile='local', engine='spark')"
 
 
 def test_what_runs_fits_a_narrow_terminal() -> None:

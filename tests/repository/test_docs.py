@@ -156,6 +156,8 @@ def cli_list() -> str:
     lines = []
     named = {}
     for name, command in main.commands.items():
+        if command.hidden:
+            continue
         within = command.commands.items() if isinstance(command, click.Group) else ()
         named |= {f"{name} {inner}": each for inner, each in within}
         if not isinstance(command, click.Group) or command.invoke_without_command:

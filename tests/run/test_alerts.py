@@ -267,7 +267,7 @@ def test_an_unwritable_record_is_reported(tmp_path):
     (tmp_path / "_sqlrun").write_text("in the way")
     with receiver(200) as (address, _):
         (line,) = send(tmp_path, Alerts(address), BAD)
-    assert line.startswith("sqlrun can't store that it sent this alert")
+    assert line.startswith("sqlrun can't record which alerts it sent")
 
 
 def test_many_findings_are_truncated_and_counted(tmp_path):

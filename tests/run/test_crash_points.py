@@ -50,7 +50,7 @@ def test_a_killed_maintenance_is_harmless(lives: Lives, world: World, point: str
     if "a table" in point:  # one table has to be unused
         succeeds(lives.live(world.root, *BUILD, world.as_of, "--full-refresh", "--select", "log_refunds"))
 
-    dies(lives.live(world.root, "maintain", "--keep-ticks", "1", point=point))
+    dies(lives.live(world.root, "vacuum", "--keep-ticks", "1", point=point))
 
     world.check()
     world.arrive()

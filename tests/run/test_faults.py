@@ -15,6 +15,7 @@ import pytest
 
 import sqlrun
 from sqlrun.project import Profile
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.run.session import Session, times_of
 from tests.crash.lives import BUILD, Life, Lives, build
@@ -95,7 +96,7 @@ def test_a_read_only_warehouse_is_reported(lives: Lives, small: World) -> None:
     """Readers keep reading."""
     mount("-o", "remount,ro", small.warehouse)
     small.arrive()
-    for command in ((*BUILD, small.as_of), ("rollback", "--to", "1"), ("maintain",)):
+    for command in ((*BUILD, small.as_of), ("rollback", "--to", "1"), ("vacuum",)):
         is_refused(lives.live(small.root, *command), "Read-only file system")
     assert sqlrun.published("stg_lines", small.warehouse).num_rows == 12
     shown = lives.live(small.root, "show", "fct_slots")
@@ -181,7 +182,10 @@ def ticked(world: World, clock: datetime) -> str:
     target = Profile("here", "duckdb", world.warehouse, 2, {})
     console = Console(out=said, err=said, environ={})
     assert (
-        Session(world.root, prepared, target, names, console, lambda: clock, False).run(options, times_of(options)) == 0
+        Session(world.root, prepared, target, names, BuildDisplay(console), lambda: clock, False).run(
+            options, times_of(options)
+        )
+        == 0
     ), said.getvalue()
     published = world.ledger.read().published
     assert published is not None

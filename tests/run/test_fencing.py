@@ -60,7 +60,7 @@ def stopped(lives: Lives, world: World, point: str) -> Life:
         if "a table" in point:  # one table has to be unused
             again = lives.live(world.root, *BUILD, world.as_of, "--full-refresh", "--select", "log_refunds")
             assert again.code == 0, again.said
-        life = lives.live(world.root, "maintain", "--keep-ticks", "1", point=point, sent="SIGSTOP")
+        life = lives.live(world.root, "vacuum", "--keep-ticks", "1", point=point, sent="SIGSTOP")
     else:
         world.arrive()
         if "restored" in point:

@@ -295,7 +295,7 @@ class Life(RuleBasedStateMachine):
         """Run maintenance if no tick was cut short; ticks that it deletes aren't read any more."""
         kept, tried = ([tick.tick for tick in site.ledger.newest(keep)] for site in (self.site, self.dev))
         try:
-            done = maintenance.maintain(self.site.ledger, keep, datetime.now(timezone.utc), lambda _: None)
+            done = maintenance.vacuum(self.site.ledger, keep, datetime.now(timezone.utc), lambda _: None)
         except rollback.UsageError as error:
             assert "a build failed" in str(error)
             return

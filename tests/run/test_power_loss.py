@@ -33,7 +33,7 @@ from tests.support.whole import differences
 pytestmark = pytest.mark.slow
 ALL = bool(os.environ.get("SQLRUN_EXHAUSTIVE"))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
-HEALED = "went to _sqlrun/set_aside/"
+HEALED = "was moved to _sqlrun/set_aside/"
 Files = dict[str, bytes]
 
 

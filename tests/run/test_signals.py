@@ -17,6 +17,7 @@ from sqlrun.engine_api import TableSpec
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.pipeline import prepare_to_build
 from sqlrun.publish.ledger import Ledger
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.run.session import Session, times_of
 from sqlrun.runtime import stopping
@@ -108,7 +109,9 @@ def test_a_swallowed_second_signal_ends_the_build_at_the_next_step(root: Path) -
     """If a callback of DuckDB or delta-rs loses the interrupt, the next step raises it again."""
     prepared, target = prepare_to_build(root, "duckdb")
     names = tuple(name for name in prepared.graph.order if not name.startswith("source:"))
-    session = Session(root, prepared, target, names, Console(quiet=True), lambda: datetime.now(timezone.utc), False)
+    session = Session(
+        root, prepared, target, names, BuildDisplay(Console(quiet=True)), lambda: datetime.now(timezone.utc), False
+    )
     real = DuckDBEngine.create
 
     def swallows(engine: DuckDBEngine, table: TableSpec) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.errors import EngineError, LockedError, UsageError
+from sqlrun.events import Started
 from sqlrun.outcome import Outcome
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, query
@@ -79,6 +80,50 @@ def test_checks_have_a_lower_priority_than_maintenance(site: Site, monkeypatch: 
     site.tick(START)
 
     assert ranks == {"check": {min(19, own + 5)}, "maintain": {own}}
+
+
+def test_a_model_is_reported_to_start_when_a_thread_is_free_for_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three models that read orders alone, two may start while a third waits for one of two threads."""
+    guard, done, most = threading.Lock(), set[str](), 0
+    real = scheduler.maintain
+
+    def maintained(context: Any, model: Any, *rest: Any) -> Any:
+        nonlocal most
+        with guard:
+            begun = {e.what.split()[-1] for e in site.events if isinstance(e, Started) and " model " in e.what}
+            most = max(most, len(begun - done))
+        assert model.name in begun
+        time.sleep(0.05)
+        found = real(context, model, *rest)
+        with guard:
+            done.add(model.name)
+        return found
+
+    monkeypatch.setattr(scheduler, "maintain", maintained)
+    site.events.clear()
+
+    assert site.tick(START).published
+    assert most == 2
+
+
+def test_the_rows_of_a_seed_are_those_that_changed(site: Site) -> None:
+    """A row that left counts, as one that was edited; the rest of the seed doesn't."""
+
+    def rows() -> tuple[str, int]:
+        changed = Site(site.root, site.engine).tick(START)
+        return next((node.status, node.rows) for node in changed.nodes if node.name == "dishes")
+
+    file = site.root / "seeds" / "dishes.csv"
+    text = file.read_text()
+    lines = text.splitlines()
+    assert rows() == ("success", len(lines) - 1)
+    file.write_text("\n".join(lines[:-1]) + "\n")
+    assert rows() == ("success", 1)
+    file.write_text(text)
+    assert rows() == ("success", 1)
+    file.write_text(text.replace("Greek", "Cretan").replace(lines[-1] + "\n", ""))
+    assert rows() == ("success", 2)
+    assert rows() == ("no-op", 0)
 
 
 def test_windows_move_on_without_new_data(site: Site) -> None:

@@ -14,7 +14,7 @@ from tests.support import broken, shops
 pytestmark = pytest.mark.slow
 
 COMMANDS = [["build", "--skip-tests"], ["compile"], ["test"], ["plan"], ["history"], ["ls"]]
-WRITERS = [["build", "--skip-tests"], ["maintain"], ["rollback", "--to", "1"], ["doctor", "--repair"],
+WRITERS = [["build", "--skip-tests"], ["vacuum"], ["rollback", "--to", "1"], ["doctor", "--repair"],
            ["clean", "--warehouse"], ["env", "drop", "dev"]]  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_the_warehouse_itself_may_be_a_link(root: Path) -> None:
     led_away(root, root / "warehouse")
 
     assert run(root, ["build", "--as-of", "2026-03-10T12:05"]).exit_code == 0
-    assert run(root, ["maintain"]).exit_code == 0
+    assert run(root, ["vacuum"]).exit_code == 0
     assert run(root, ["doctor"]).exit_code == 0
 
 

@@ -82,20 +82,20 @@ def until(process: subprocess.Popen[str], words: str) -> None:
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGTERM,) * 2])
 def test_an_endless_statement_does_not_delay_the_end(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
     root = project(tmp_path)
-    process = started(root, "build", "--every", "10m")
+    process = started(root, "build", "--every", "10m", "--verbose")
     until(process, "START merge model huge")
     time.sleep(1)
 
     out = ended(process, *signals)
 
-    assert "Stopped. This tick isn't published" in out
+    assert "Stopped. This tick is not published" in out
     assert Ledger(str(root / "warehouse"), "small").read().published is None
 
 
 @pytest.mark.slow
 def test_the_next_build_rolls_back_a_stopped_one(tmp_path: Path) -> None:
     root = project(tmp_path)
-    process = started(root, "build")
+    process = started(root, "build", "--verbose")
     until(process, "START merge model huge")
     ended(process, signal.SIGTERM, signal.SIGTERM)
     (root / "models" / "huge.sql").unlink()
@@ -105,7 +105,7 @@ def test_the_next_build_rolls_back_a_stopped_one(tmp_path: Path) -> None:
     out, _ = again.communicate(timeout=60)
 
     assert again.returncode == 0, out
-    assert "OK landed stg_sales" in out or "NO-OP" in out
+    assert "OK landed stg_sales" in out or "Nothing new" in out
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_an_endless_check_is_abandoned(tmp_path: Path, sent: signal.Signals) -> 
     root = project(tmp_path, **{"expectations/by_shop.yml": "expectations: []\n", "expectations/stg_sales.yml": suite})
     for name in ("sql", "yml"):
         (root / "models" / f"huge.{name}").unlink()
-    process = started(root, "build")
+    process = started(root, "build", "--verbose")
     until(process, "START landing")
     time.sleep(4)
 
@@ -224,7 +224,7 @@ def test_a_signal_before_or_after_a_command_prints_one_line(where: str, sent: si
         process.send_signal(sent)
 
         assert process.wait(10) == 130
-        assert process.stderr.read().strip() == "sqlrun: stopped before it finished"
+        assert process.stderr.read().strip() == "sqlrun: interrupted"
 
 
 SWALLOWED = """\
@@ -256,7 +256,7 @@ def test_a_librarys_error_for_a_signal_is_no_error(raised: str) -> None:
     )
 
     assert found.returncode == 130, found.stderr
-    assert "stopped before it finished" in found.stderr + found.stdout and "Traceback" not in found.stderr
+    assert "interrupted" in found.stderr + found.stdout and "Traceback" not in found.stderr
 
 
 DEAD = """\

@@ -17,7 +17,7 @@ from tests.support.projects import ROOT
 
 COMMANDS = (
     "build", "check", "compile", "debug", "diff by_shop", "doctor", "down", "drift", "env list", "error SR304",
-    "explain by_shop", "history", "lineage by_shop", "ls", "ls --output json", "maintain", "plan", "quarantine list",
+    "explain by_shop", "history", "lineage by_shop", "ls", "ls --output json", "vacuum", "plan", "quarantine list",
     "show by_shop", "show by_shop --output csv", "test", "ticks", "verify", "views", "--version", "--help",
     "build --help",
 "nothing", "show nothing", "new model made",

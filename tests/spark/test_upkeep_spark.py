@@ -1,4 +1,4 @@
-"""After `sqlrun maintain` Spark reads the same tables, and its next tick is true."""
+"""After `sqlrun vacuum` Spark reads the same tables, and its next tick is true."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_tick_after_upkeep_is_true_on_spark(engine: SparkEngine, tmp_path: Pat
         site.write(f"{number}.jsonl", [order(str(number), at - FIVE), order("9", at - FIVE, version=number)])
         assert site.tick(at).published
 
-    done = maintenance.maintain(site.ledger, 1, datetime.now(timezone.utc), lambda _: None)
+    done = maintenance.vacuum(site.ledger, 1, datetime.now(timezone.utc), lambda _: None)
 
     assert done.merged > done.made
     idle = site.tick(START + 2 * FIVE)

@@ -66,7 +66,7 @@ def test_one_jvm_serves_builds_until_one_of_them_dies(shell: Shell) -> None:
     assert jvms(shell) == first
 
     put(shell.root, "c", 30)
-    with shell.begin("build", "--skip-tests") as client:
+    with shell.begin("build", "--skip-tests", "--verbose") as client:
         assert client.stdout is not None
         for line in client.stdout:
             if "START landing" in line:

@@ -189,7 +189,7 @@ class Shops:
         self.root = project(folder)
         for name, text in (
             ("expectations/stg_sales.yml", SUITE),
-            ("profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\nmaintain_every: 0\n"),
+            ("profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\nvacuum_every: 0\n"),
         ):
             (self.root / name).parent.mkdir(exist_ok=True)
             (self.root / name).write_text(text)
@@ -237,7 +237,7 @@ def test_builds_store_results_of_checks_published_or_not(shops: Shops) -> None:
     assert len({row["check_id"] for row in unique}) == 1
     assert len({row["check_id"] for row in found}) == 3
 
-    shops.run("maintain", "--keep-ticks", "1")
+    shops.run("vacuum", "--keep-ticks", "1")
     assert {row["tick"] for row in rows(shops.warehouse)} == {3}
     assert "All are intact." in shops.run("doctor")
 

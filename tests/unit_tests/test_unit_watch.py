@@ -151,7 +151,7 @@ def test_watch_runs_affected_tests_survives_errors_and_ends_on_ctrl_c(tmp_path: 
         file.write_text("selekt")
         until("Found 1 problem")
         file.write_text(right)
-        assert "1 of 2 PASS totals::prices_are_added" in until("after the save")
+        assert "Done. PASS=2 FAIL=0" in until("after the save")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert "Traceback" not in process.stdout.read()

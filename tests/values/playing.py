@@ -200,7 +200,7 @@ class Play:
 
     def maintain(self) -> None:
         """Put small files together and delete old ones."""
-        maintenance.maintain(self.site.ledger, 2, now(), lambda _: None)
+        maintenance.vacuum(self.site.ledger, 2, now(), lambda _: None)
 
     def require_shown(self) -> None:
         """Require that commands show each table, in each form, without a traceback."""

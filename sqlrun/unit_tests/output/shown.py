@@ -36,12 +36,15 @@ def nothing_known(_: str) -> Facts:
     return UNKNOWN
 
 
-def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
-    """Return one line for all tests, then the failures in full; empty if there are no tests."""
+def brief(results: Sequence[TestResult], known: Known = nothing_known, seconds: float | None = None) -> list[Line]:
+    """Return one line for all tests, then the failures in full; empty if there are no tests.
+
+    `seconds` passed while they ran, by default the sum of their own; 0 where all had passed before, unchanged since.
+    """
     if not results:
         return []
     failed = sum(result.status != "pass" for result in results)
-    seconds = sum(result.seconds for result in results)
+    seconds = sum(result.seconds for result in results) if seconds is None else seconds
     word, style = (f"FAIL {failed} of", "error") if failed else ("PASS", "good")
     took = f"in {seconds:.2f}s" if seconds else "before, unchanged since"
     tag = f"[{word.removesuffix(' of')} {took}]"
@@ -55,13 +58,15 @@ def failures(results: Sequence[TestResult], known: Known = nothing_known) -> lis
     return [each for result in wrong for each in (Line(""), *_details(result, known(result.model)))]
 
 
-def closing(results: Sequence[TestResult], total: int) -> list[Line]:
+def closing(results: Sequence[TestResult], total: int, seconds: float | None = None) -> list[Line]:
     """Return the summary line, as dbt prints it; `total` includes tests that didn't run."""
     counts = {word: sum(result.status == word for result in results) for word in ("pass", "fail", "error")}
     summary = " ".join(f"{word.upper()}={count}" for word, count in counts.items())
     left = total - len(results)
     style: Style = "good" if counts["pass"] == len(results) else "error"
-    return [Line(""), Line(f"Done. {summary}{f' NOT RUN={left}' if left else ''} TOTAL={total}", style=style)]
+    tag = "" if seconds is None else f"[{'PASS' if style == 'good' else 'FAIL'} in {seconds:.2f}s]"
+    done = Line(f"Done. {summary}{f' NOT RUN={left}' if left else ''} TOTAL={total}", tag, style)
+    return [done] if style == "good" else [Line(""), done]
 
 
 def as_json(results: Sequence[TestResult]) -> list[dict[str, object]]:

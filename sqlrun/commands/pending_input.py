@@ -1,0 +1,61 @@
+"""What the next build takes in: new files of sources, quarantined lines to replay. Shell: sources, the warehouse."""
+
+from __future__ import annotations
+
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+from sqlrun.incremental.compile import Compiled
+from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.plan.values import TickPlan, Workspace
+from sqlrun.publish.reader import query
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.text_table import counted
+from sqlrun.sources import checkpoint, factory
+
+MOST_NAMES = 3
+
+
+def messages(workspace: Workspace, plan: TickPlan) -> list[str]:
+    """List what is pending, a line for each source; one line where there is nothing."""
+    found = {}
+    for model in plan.models:
+        if model.source is not None and not plan.tables[model.name].shared:
+            found[f"{model.source.group}.{model.source.name}"] = _pending(workspace, plan, model)
+    if not any(found.values()):
+        return ["No new input is pending."]
+    longest = max(len(source) for source, said in found.items() if said)
+    return ["Pending input:", "", *(f"  {source:{longest}}  {said}" for source, said in found.items() if said)]
+
+
+def _pending(workspace: Workspace, plan: TickPlan, model: Compiled) -> str:
+    """Describe what of one source the next build takes in, or say why that isn't known."""
+    assert model.source is not None
+    table = plan.tables[model.name]
+    warehouse = table.spec.path.removesuffix(f"/{table.path}")
+    reader = factory.reader_of(workspace.project.root, model.source)
+    try:
+        files = reader.pending(checkpoint.landed(reader, f"{warehouse}/{checkpoint.path_of(table.path)}"))
+        landed = bool(table.state and (delta_table.head(table.spec.path) or 0) > table.state.version)
+        replays = _replays(warehouse, plan.env, model.name)
+    except (EngineError, OSError) as error:
+        return f"unknown: {error}"
+    names = sorted(files.ready)
+    more = f", and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    parts = [f"{counted(len(names), 'new file')} ({', '.join(names[:MOST_NAMES])}{more})"] if names else []
+    if files.unfinished:
+        parts.append(f"{counted(len(files.unfinished), 'file')} that a program is still writing")
+    if landed:
+        parts.append("landed rows that no tick has published")
+    if replays:
+        parts.append(f"{counted(replays, 'quarantined line')} to replay")
+    return ", ".join(parts)
+
+
+def _replays(warehouse: str, env: str, model: str) -> int:
+    """Count the quarantined lines of a model that a user asked to replay."""
+    if not quarantine_log.has_rows(warehouse, env):
+        return 0
+    sql = f"select coalesce(sum(lines), 0) as n from ({quarantine_query.pending(model)}) as asked"
+    sql, book = quarantine_log.about(warehouse, env, sql)
+    (row,) = arrow_rows.plain(query(sql, book))
+    return int(row["n"])

@@ -1,0 +1,27 @@
+"""Old names of commands and keys that still work, each reported once a command. Shell: stderr."""
+
+from __future__ import annotations
+
+import sys
+
+from sqlrun.runtime import streams
+
+_reported: set[tuple[str, str]] = set()
+
+
+def begin() -> None:
+    """Start a command: report each old name again."""
+    _reported.clear()
+
+
+def warn(old: str, new: str, place: str = "") -> None:
+    """Print once that `old` is now called `new`; `place` is the file and line that has the old name."""
+    if (old, place) in _reported:
+        return
+    _reported.add((old, place))
+    where = f"{place}: " if place else ""
+    try:
+        sys.stderr.write(f"Warning: {where}`{old}` is now `{new}`. The old name works in this version only.\n")
+        sys.stderr.flush()
+    except OSError as error:
+        streams.give_up(sys.stderr, error)
