@@ -80,7 +80,7 @@ def test_a_landing_table_that_another_has_changed_is_refused_until_that_is_taken
     arrive(site, 2)
     for _ in range(2):
         said = build(site, 2, code=2)
-        assert "SR740 stg_lines: stg_lines/" in said and f"version {version} (" in said, said
+        assert "SR740 stg_lines: another writer changed stg_lines/" in said and f"version {version} (" in said, said
         assert "delta-rs" in said and "--repair" in said and "power failure" not in said
     assert "SR740" in command(site, "doctor", code=1)
     assert "SR741" in command(site, "doctor", "--repair")
@@ -206,7 +206,7 @@ def test_books_that_decide_are_refused_until_that_is_taken_back(site: Site, book
         quarantine_log.append(site.warehouse, "", entries)
     version = change(site, book, how)
     said = build(site, 2, code=2)
-    assert f"SR740 another writer changed {book} (_sqlrun/{book})" in said and f"version {version} (" in said
+    assert f"SR740 {book}: another writer changed _sqlrun/{book}" in said and f"version {version} (" in said
     assert f"SR740 {book}" in command(site, "doctor", code=1)
     assert f"SR741 {book}" in command(site, "doctor", "--repair")
     arrive(site, 2)
@@ -222,7 +222,7 @@ def test_books_that_decide_nothing_go_back(site: Site, how: str) -> None:
     for book in there:
         change(site, book, how)
     said = build(site, 1)
-    assert there and all(f"SR741 another writer changed {book} (_sqlrun/{book})" in said for book in there), said
+    assert there and all(f"SR741 {book}: another writer changed _sqlrun/{book}" in said for book in there), said
     for book in there:
         rows = map(str, DeltaTable(path_of(site, book)).to_pyarrow_table().to_pylist())
         assert set(before[book]) <= set(rows)

@@ -138,8 +138,8 @@ def test_discards_are_asked_for_rightly(made: Site) -> None:
     because = ("--because", "so")
     assert "--because" in run(made, "quarantine", "discard", NAME, "--all", code=2)
     assert "is empty" in run(made, "quarantine", "discard", NAME, "--all", "--because", " ", code=2)
-    assert "one of the three" in run(made, "quarantine", "discard", NAME, *because, code=2)
-    assert "one of the three" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
+    assert "exactly one of" in run(made, "quarantine", "discard", NAME, *because, code=2)
+    assert "exactly one of" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
     assert "no pending line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
     said = run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN.replace("two", "tow"), *because, code=2)
     assert "There are two shops" in said
@@ -160,5 +160,5 @@ def test_of_two_commands_at_once_one_is_told(made: Site, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(quarantine_queue, "lines", reading)
     said = run(made, "quarantine", "discard", NAME, "--all", "--because", "the slower one", code=75)
-    assert "try again" in said
+    assert "Try again" in said
     assert {row["because"] for row in discards(made)} == {"the faster one"}

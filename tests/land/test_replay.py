@@ -120,7 +120,7 @@ def test_what_has_come_in_comes_in_once(made: Site) -> None:
     run(fixed, "quarantine", "replay", NAME, "--all")
     assert "validates 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
     assert tick(fixed).published
-    assert "no line of stg_sales waits" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
+    assert "no pending line of stg_sales" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN, code=2)
     run(fixed, "quarantine", "replay", NAME, "--all")
     assert "2 still quarantined" in note(tick(fixed, 3))
     result = tick(fixed, 4)

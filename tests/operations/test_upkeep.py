@@ -380,7 +380,7 @@ def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
         return real(path, *rest)
 
     monkeypatch.setattr(delta_table, "compact", overtaken)
-    with pytest.raises(EngineError, match="another writer changed it"):
+    with pytest.raises(EngineError, match="another writer changed"):
         maintained(site, 1)
 
     now = tick_of(other.ledger).tables[name]
