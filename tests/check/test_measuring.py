@@ -470,7 +470,7 @@ def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) 
 
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
     assert (found.status, found.evaluated, result.published) == ("unjudged", 0, True)
-    assert found.message.startswith("not evaluated: no past yet (")
+    assert found.message.startswith("not evaluated: no history yet (")
 
 
 @pytest.mark.slow
@@ -487,7 +487,7 @@ def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
 
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
     assert (found.status, result.published) == ("error", False)
-    assert "the past can't be read" in found.message
+    assert "the history can't be read" in found.message
 
 
 def test_a_time_before_the_year_1000_is_written_whole() -> None:
