@@ -213,7 +213,7 @@ def test_a_model_that_goes_or_comes(shop: Path) -> None:
     checked(shop)
     moved = shop / "landed.sql"
     (shop / "models" / "landed.sql").rename(moved)
-    assert "SR202" in outcome(lambda: prepare(shop, Cache.of(shop)))
+    assert "SR105" in outcome(lambda: prepare(shop, Cache.of(shop)))
     checked(shop)
     moved.rename(shop / "models" / "landed.sql")
     assert checked(shop) == {}
