@@ -79,8 +79,8 @@ def _shrunk(natural: Sequence[int], least: Sequence[int], columns: int) -> list[
 def cut(text: str, columns: int, mark: str = "…") -> str:
     """Shorten a text to so many cells of a terminal, with a mark at its end.
 
-    >>> cut("restaurant", 6), cut("寿司屋", 5), cut("abc", 3)
-    ('resta…', '寿司…', 'abc')
+    >>> cut("wednesdays", 6), cut("寿司屋", 5), cut("abc", 3)
+    ('wedne…', '寿司…', 'abc')
     """
     if width(text) <= columns:
         return text

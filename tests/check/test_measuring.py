@@ -470,7 +470,7 @@ def test_a_volume_without_history_is_a_note_and_no_pass(played: Callable[..., Pl
 
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
     assert (found.status, found.evaluated, result.published) == ("unjudged", 0, True)
-    assert found.message.startswith("not evaluated: no past yet (")
+    assert found.message.startswith("not evaluated: no history yet (")
 
 
 @pytest.mark.slow
@@ -487,7 +487,7 @@ def test_an_unreadable_history_blocks_a_tick_with_declared_volume(
 
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
     assert (found.status, result.published) == ("error", False)
-    assert "the past can't be read" in found.message
+    assert "the history can't be read" in found.message
 
 
 def test_a_time_before_the_year_1000_has_four_digits() -> None:

@@ -236,7 +236,7 @@ def test_a_table_that_the_tick_does_not_have_is_an_error_for_each_of_its_checks(
     assert statuses(root, "--select", "mart_new") == {"mart_new": ["error", "error"]}
     done = run(root, "--select", "mart_new")
     assert done.exit_code == 1
-    assert "tick 2 has no table mart_new" in done.output
+    assert "tick 2 has no table `mart_new`" in done.output
 
 
 def test_a_table_that_can_not_be_read_is_an_error(root: Path) -> None:

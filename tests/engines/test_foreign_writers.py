@@ -80,7 +80,7 @@ def test_a_foreign_change_to_a_landing_table_is_refused_until_rolled_back(site: 
     arrive(site, 2)
     for _ in range(2):
         said = build(site, 2, code=2)
-        assert "SR740 stg_lines: stg_lines/" in said and f"version {version} (" in said, said
+        assert "SR740 stg_lines: another writer changed stg_lines/" in said and f"version {version} (" in said, said
         assert "delta-rs" in said and "--repair" in said and "power failure" not in said
     assert "SR740" in command(site, "doctor", code=1)
     assert "SR741" in command(site, "doctor", "--repair")
@@ -208,7 +208,7 @@ def test_foreign_changes_to_deciding_system_tables_are_refused_until_rolled_back
         quarantine_log.append(site.warehouse, "", entries)
     version = change(site, book, how)
     said = build(site, 2, code=2)
-    assert f"SR740 another writer changed {book} (_sqlrun/{book})" in said and f"version {version} (" in said
+    assert f"SR740 {book}: another writer changed _sqlrun/{book}" in said and f"version {version} (" in said
     assert f"SR740 {book}" in command(site, "doctor", code=1)
     assert f"SR741 {book}" in command(site, "doctor", "--repair")
     arrive(site, 2)
@@ -224,7 +224,7 @@ def test_other_system_tables_are_rolled_back(site: Site, how: str) -> None:
     for book in there:
         change(site, book, how)
     said = build(site, 1)
-    assert there and all(f"SR741 another writer changed {book} (_sqlrun/{book})" in said for book in there), said
+    assert there and all(f"SR741 {book}: another writer changed _sqlrun/{book}" in said for book in there), said
     for book in there:
         rows = map(str, DeltaTable(path_of(site, book)).to_pyarrow_table().to_pylist())
         assert set(before[book]) <= set(rows)

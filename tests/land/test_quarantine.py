@@ -160,5 +160,5 @@ def test_one_of_two_concurrent_commands_is_refused(made: Site, monkeypatch: pyte
 
     monkeypatch.setattr(quarantine_queue, "lines", reading)
     said = run(made, "quarantine", "discard", NAME, "--all", "--because", "the slower one", code=75)
-    assert "try again" in said
+    assert "Try again" in said
     assert {row["because"] for row in discards(made)} == {"the faster one"}

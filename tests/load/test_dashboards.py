@@ -157,7 +157,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         changed(measures=[{"column": "clicks", "name": "tick"}]),
         ["SR116: `name` can't be `tick`, which is the server's own"],
     ),
-    "a format": (changed(measures=[{"column": "clicks", "format": "euro"}]), ["SR110: `format` can't be `euro`"]),
+    "a format": (changed(measures=[{"column": "clicks", "format": "euro"}]), ["SR110: invalid `format`: `euro`"]),
     "a ratio": (
         changed(measures=[{"column": "clicks", "ratios": [{"value": "clicks", "per": "x", "label": "y"}]}]),
         ["SR110: `per` can't be `x`: there is no such measure"],

@@ -186,7 +186,7 @@ WRONG = {
     "SR104 .*lacks `values`": ("stg_sales", "shop", "data_tests: [accepted_values]"),
     "SR103 .*`values`": ("stg_sales", "shop", "data_tests: [{accepted_values: {values: x}}]"),
     "SR713 .*not a number": ("stg_sales", "version", "data_tests: [{accepted_values: {values: [one]}}]"),
-    "SR110 .*can't be `fatal`": (
+    "SR110 .*invalid `severity`: `fatal`": (
         "stg_sales",
         "shop",
         "data_tests: [{accepted_values: {values: [x], config: {severity: fatal}}}]",

@@ -94,7 +94,7 @@ def test_a_difference_shows_inserted_and_deleted_rows(site: Site) -> None:
 
 
 def test_the_first_tick_has_nothing_before_it(site: Site) -> None:
-    with pytest.raises(UsageError, match="no tick before 1"):
+    with pytest.raises(UsageError, match="no tick before tick 1"):
         rollback.difference(site.ledger, "restaurant_windows", None, 1)
 
 

@@ -378,7 +378,7 @@ def test_a_table_that_another_build_wrote_to_is_not_compacted(site: Site, monkey
         return real(path, *rest)
 
     monkeypatch.setattr(delta_table, "compact", overtaken)
-    with pytest.raises(EngineError, match="another writer changed it"):
+    with pytest.raises(EngineError, match="another writer changed"):
         maintained(site, 1)
 
     now = tick_of(other.ledger).tables[name]

@@ -111,7 +111,7 @@ def test_a_tick_that_changes_most_rows_recomputes_tables(
     for event in site.events:
         console.emit(event)
     console.close()  # otherwise a thread prints pending output after the test
-    assert "stg_orders is computed whole in this tick (SR548)" in capsys.readouterr().out
+    assert "stg_orders is fully recomputed in this tick (SR548)" in capsys.readouterr().out
 
     quiet = site.tick(START + 2 * FIVE)
     assert not [s for node in quiet.nodes for s in node.stages if s.reason == "SR548"]

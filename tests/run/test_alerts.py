@@ -170,7 +170,7 @@ def test_an_undelivered_alert_is_reported_and_sent_after_the_next_tick(tmp_path,
     with receiver(*answers) as (address, got):
         (line,) = send(tmp_path, Alerts(address), BAD)
         assert len(got) == tries
-    assert line.startswith("The alert to the webhook at http://127.0.0.1/… wasn't delivered") and line.endswith(why)
+    assert line.startswith("The alert to the webhook at http://127.0.0.1/… was not delivered") and line.endswith(why)
     assert SECRET not in line and "\n" not in line
 
     with receiver(200) as (address, got):
@@ -342,7 +342,7 @@ def test_builds_send_each_alert_once(tmp_path):
         root = shops(tmp_path, address)
         (root / "data/orders/1.jsonl").write_text(sale("a", 1, -3) + "\n")
         code, said = build(root)
-        assert code == 1 and "wasn't delivered" in said and SECRET not in said
+        assert code == 1 and "was not delivered" in said and SECRET not in said
         assert build(root)[0] == 1
         assert build(root)[0] == 1  # stays broken
         (root / "data/orders/2.jsonl").write_text(sale("a", 2, 3) + "\n")

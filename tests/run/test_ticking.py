@@ -21,7 +21,7 @@ NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
         ({"every": "0m"}, "`0m` isn't a valid step"),
         ({"every": "five minutes"}, "isn't a valid step"),
         ({"step": "-5m"}, "isn't a valid step"),
-        ({"replay": ("2026-01-02", "2026-01-01")}, "earlier than TO"),
+        ({"replay": ("2026-01-02", "2026-01-01")}, "FROM must be before TO"),
         ({"replay": ("2026-01-02", "soon")}, "`soon` isn't a valid time"),
         ({"every": "5m", "as_of": "2026-01-01"}, "can't be combined"),
         ({"replay": ("2026-01-01", "2026-01-02"), "as_of": "2026-01-01"}, "can't be combined"),

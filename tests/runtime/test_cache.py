@@ -213,7 +213,7 @@ def test_readers_notice_a_deleted_or_restored_model(shop: Path) -> None:
     checked(shop)
     moved = shop / "landed.sql"
     (shop / "models" / "landed.sql").rename(moved)
-    assert "SR202" in outcome(lambda: prepare(shop, Cache.of(shop)))
+    assert "SR105" in outcome(lambda: prepare(shop, Cache.of(shop)))
     checked(shop)
     moved.rename(shop / "models" / "landed.sql")
     assert checked(shop) == {}

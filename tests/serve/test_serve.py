@@ -372,7 +372,7 @@ def test_a_mart_without_a_column_is_refused_by_its_name(
     warehouse.publish()
     _, watcher = served.site(warehouse)
 
-    with pytest.raises(UsageError, match=f"unknown column `{column}` of `{table}` at tick 1"):
+    with pytest.raises(UsageError, match=f"{table} has no column `{column}` at tick 1"):
         watcher.look()
 
 

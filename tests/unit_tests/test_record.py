@@ -200,7 +200,7 @@ def test_a_name_in_use_is_rejected(root: Path) -> None:
     record(root, "day", "--name", "mine")
     said, code = record(root, "shouted", "--name", "mine")
 
-    assert (code, "has a unit test `mine` already" in said) == (2, True)
+    assert (code, "already has a unit test `mine`" in said) == (2, True)
 
 
 VALUES: list[Any] = [

@@ -174,7 +174,7 @@ def test_a_new_test_gets_a_free_name_and_rejects_one_in_use(root: Path) -> None:
         new_test(root, "recent", None)
 
     assert statuses(root) == {"recent_example": "pass", "recent_example_2": "pass"}
-    with pytest.raises(UsageError, match=r"recent\.yml has a unit test `recent_example` already"):
+    with pytest.raises(UsageError, match=r"recent\.yml already has a unit test `recent_example`"):
         new_test(root, "orders_2", "recent_example")
     with pytest.raises(UsageError, match="invalid name"):
         new_test(root, "orders_2", "a: b")

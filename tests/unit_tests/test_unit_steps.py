@@ -139,7 +139,7 @@ def test_a_wrong_rule_is_found_without_expected_rows(project: Prepared, monkeypa
         (change(left=({"order_id": "o9"},)), "no row of ref('stg_orders') has order_id: o9"),
         (change(left=({"restaurant_id": "r1"},)), "more than one row of ref('stg_orders') has restaurant_id: r1"),
         (change(updated=({"order_total": "3.00"},)), "the updated row lacks `order_id`"),
-        (Change(SOURCE, PLACE, came=({"event_id": "e1"},)), "and fct_restaurant_slots doesn't read it"),
+        (Change(SOURCE, PLACE, came=({"event_id": "e1"},)), "but fct_restaurant_slots doesn't read it"),
     ],
 )
 @pytest.mark.slow

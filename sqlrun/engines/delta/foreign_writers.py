@@ -47,7 +47,7 @@ def refusal(subject: Subject, found: list[Foreign]) -> str:
 
 
 def _changed(subject: Subject, found: list[Foreign]) -> str:
-    return f"another writer changed {subject.name} ({subject.path}): {foreign_commits.summary(found)}"
+    return f"{subject.name}: another writer changed {subject.path}: {foreign_commits.summary(found)}"
 
 
 def take_back(warehouse: str, found: Found) -> str:
@@ -89,7 +89,7 @@ def require_none(name: str, path: str, after: int, until: int, project: str) -> 
     """
     if found := between(path, after, until, project):
         raise EngineError(
-            f"SR740 another writer changed {name} during this tick: {foreign_commits.summary(found)}. "
+            f"SR740 {name}: another writer changed it during this tick: {foreign_commits.summary(found)}. "
             "Nothing was published. Run `sqlrun doctor`",
             model=name,
         )
