@@ -54,7 +54,7 @@ def serve(context: click.Context, **options: Any) -> None:
 
 @serve.command(context_settings={"ignore_unknown_options": True})
 @click.argument("owners", nargs=-1, type=click.UNPROCESSED, metavar="[--ENTITY KEY]...")
-@click.option("--operator", is_flag=True, help="All entities, and what is for operators.")
+@click.option("--operator", is_flag=True, help="Grant access to all entities and to the operator's pages.")
 @click.option(
     "--hours",
     type=click.FloatRange(0, 8784, min_open=True),
@@ -68,8 +68,7 @@ def serve(context: click.Context, **options: Any) -> None:
 def token(root: Path, owners: tuple[str, ...], operator: bool, hours: float, keys: Path | None) -> None:
     """Print a signed token for local use; send it as `Authorization: Bearer TOKEN`.
 
-    Name each entity whose numbers the token shows by its dashboard's entity: `--site s1 --site s2` for a dashboard over
-    sites.
+    Name each key by the entity of its dashboard: `--site s1 --site s2` for a dashboard over sites.
     """
     from sqlrun.serve.command import print_token
 
@@ -79,13 +78,13 @@ def token(root: Path, owners: tuple[str, ...], operator: bool, hours: float, key
 @click.command()
 @PROFILE
 @click.option("--idle", metavar="STEP", default="1h", show_default=True, help="End after this time without a command.")
-@click.option("--status", "look", is_flag=True, help="Print the state of the server; exit with 0 if it runs, 1 if not.")
+@click.option("--status", "look", is_flag=True, help="Print the state of the daemon; exit with 0 if it runs, 1 if not.")
 @click.pass_obj
 @report_errors
 def up(root: Path, profile: str | None, idle: str, look: bool) -> None:
-    """Start a server that keeps libraries and Spark loaded.
+    """Start the daemon, which keeps libraries and Spark loaded.
 
-    Commands of this project find the server automatically. Each still runs in a process of its own, with the same
+    Commands of this project use the daemon automatically. Each still runs in a process of its own, with the same
     output and exit code. To run without it, write `--no-server` before a command or set SQLRUN_NO_SERVER=1. Linux only.
     """
     from sqlrun.daemon import control
@@ -98,7 +97,7 @@ def up(root: Path, profile: str | None, idle: str, look: bool) -> None:
 @click.pass_obj
 @report_errors
 def down(root: Path) -> None:
-    """End the server of `sqlrun up`, after its running commands."""
+    """Stop the daemon, after its running commands."""
     from sqlrun.daemon import control
 
     sys.exit(control.down(root))
