@@ -107,7 +107,7 @@ def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Itera
 
 
 def tick_at(entries: list[Entry], landed_at: datetime | None) -> int | None:
-    """Return the tick that landed a line: the first one pinned after it; None if no such tick is retained or has run.
+    """Return the tick that landed a line: the first one pinned after it; None if there is none or it isn't retained.
 
     A tick that lands nothing new still pins. A tick that fails during landing leaves its lines to the next one.
     """

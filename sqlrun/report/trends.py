@@ -126,7 +126,7 @@ class CheckPast:
 
 
 def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tuple[list[int | None], list[float | None]]:
-    """Return the ranks and shares of a check by column, from cells (column, rank, share); None for a column without a cell."""
+    """Return the ranks and shares of a check by column, from cells (column, rank, share); None without a cell."""
     ranks: list[int | None] = [None] * columns
     shares: list[float | None] = [None] * columns
     for column, rank, part in cells:

@@ -188,7 +188,7 @@ class Session:
         now = floor(self.clock(), step)
         found = (ledger.read().published, environments.other_environments(ledger).production)
         newest = max((tick.as_of for tick in found if tick), default=now)
-        # Compare the unrounded time: `newest` may exceed `now` only because this build's step is longer.
+        # `now` may be before `newest` only because this build rounds to a longer step, so the test takes the clock.
         if newest > self.clock():
             self._say_once(
                 f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: ticks keep "
