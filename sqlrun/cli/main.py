@@ -15,15 +15,16 @@ from sqlrun.cli.options import EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, 
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
 
-# When Python looks for garbage in circles: nearly all that is made of a project stays, and each look goes through it.
+# Thresholds of Python's cyclic garbage collector. Nearly all objects of a project stay alive, and each collection
+# traverses them.
 GARBAGE = (200_000, 10, 10)
 
 
 class CommandLine(click.Group):
-    """Ends by a signal as a command does, where click itself is at work: it would say `Aborted!` and exit with 1."""
+    """Handles a signal inside click as in a command; click itself would print `Aborted!` and exit with 1."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Carry out the arguments, and exit."""
+        """Run the command of the arguments, and exit."""
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except click.Abort:
@@ -47,7 +48,7 @@ def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: b
 
     NO_COLOR=1 or TERM=dumb turns colors and progress off: every fact is also text.
     """
-    del no_server  # `daemon/entry.py` has looked at it
+    del no_server  # `daemon/entry.py` has evaluated it
     gc.set_threshold(*GARBAGE)
     atexit.register(leave)
     from sqlrun.runtime import old_names
@@ -59,7 +60,7 @@ def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: b
 
 
 def leave() -> None:
-    """Spare Python its last look for garbage; libraries like DuckDB count what they weren't asked to give up."""
+    """Skip Python's last garbage collection, unless a loaded library, such as DuckDB, counts unfreed objects."""
     from sqlrun.runtime.fork import THREADED
 
     if not any(name in sys.modules for name in THREADED):

@@ -37,7 +37,7 @@ selection = together(SELECT, EXCLUDE, PROFILE, ENV)
 
 
 def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn sqlrun's own errors into their text and exit code."""
+    """Decorate a command: print sqlrun's own errors, and exit with their code."""
 
     @wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -48,8 +48,8 @@ def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             from sqlrun.runtime.stopping import was_interrupted
 
-            # DuckDB says `RuntimeError: Query interrupted` where a signal comes while it asks Python for one, others
-            # wrap what stops them: after a signal, whatever ends the command is the signal.
+            # DuckDB raises `RuntimeError: Query interrupted` if a signal arrives while it polls Python for one, and
+            # other libraries wrap the interrupt. So after a signal, any error is an effect of the signal.
             if was_interrupted():
                 _stopped()
             _reported(error)
@@ -66,9 +66,9 @@ def _stopped() -> NoReturn:
 
 
 def _reported(error: Exception) -> NoReturn:
-    """Print an error that has a text and an exit code, and exit; raise any other again."""
+    """Print an error that has a text and an exit code, and exit; raise any other error again."""
     if isinstance(error, OSError) and error.errno in GONE and not error.filename:
-        sys.exit(0)  # the reader of our output has left
+        sys.exit(0)  # the reader has closed the pipe
     match error:
         case SqlrunError():
             shown = error
@@ -85,11 +85,11 @@ def _reported(error: Exception) -> NoReturn:
 
 
 def _refused(error: OSError) -> str:
-    """Return what the operating system refused, and what to do."""
+    """Return the operating system's error, and how to fix it."""
     what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else first_line(error)
     return f"{what}. Published tables are unchanged. Fix this, then run the command again."
 
 
 def utc_now() -> datetime:
-    """Read the clock."""
+    """Return the current time in UTC."""
     return datetime.now(timezone.utc)

@@ -1,4 +1,4 @@
-"""What each command does, between the project and the console. Shell: the project, the terminal, the engines."""
+"""The commands build, compile, explain, lineage and ls. Shell: the project, the terminal, the engines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Clock = Callable[[], datetime]
 
 
 def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
-    """Carry out `sqlrun build`: unit tests first, then one tick or many."""
+    """Run `sqlrun build`: unit tests first, then one or more ticks; return the exit code."""
     from sqlrun.run.session import Session, times_of
 
     times = times_of(options)
@@ -70,7 +70,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
 def write_compiled(
     root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, now: datetime
 ) -> int:
-    """Carry out `sqlrun compile`."""
+    """Run `sqlrun compile`."""
     cache = Cache.of(root)
     prepared = pipeline.prepare(root, cache)
     target = profile_of(root, prepared, name)
@@ -93,7 +93,7 @@ def write_compiled(
 def explain_model(
     root: Path, model: str, name: str | None, as_json: bool, now: datetime, *, statements: bool = False
 ) -> int:
-    """Carry out `sqlrun explain`."""
+    """Run `sqlrun explain`."""
     from sqlrun.explain import explain_engine
 
     cache = Cache.of(root)
@@ -101,7 +101,7 @@ def explain_model(
     target = profile_of(root, prepared, name)
     known = {m.name: m for m in prepared.workspace.models}
     if model not in known:
-        select_nodes(prepared.graph, (model,))  # says what is near
+        select_nodes(prepared.graph, (model,))  # its error names similar models
         raise UsageError(f"{model} is not a model. `explain` takes one model")
     pipeline.require_engine(prepared, target)
     spark_only_models = pipeline.spark_only_models_of(prepared, target, cache)
@@ -118,7 +118,7 @@ def explain_model(
 
 
 def _sizes(prepared: Prepared, model: Compiled, target: Profile) -> explain.Known:
-    """Ask the warehouse, where there is one, how large a model's tables are and what past ticks read."""
+    """Return the sizes of a model's tables and what past ticks read; empty before the first published tick."""
     from sqlrun.engines.delta import table as delta_table
     from sqlrun.plan.strategy_cost import amplification
     from sqlrun.publish.ledger import Ledger
@@ -136,7 +136,7 @@ def _sizes(prepared: Prepared, model: Compiled, target: Profile) -> explain.Know
 
 
 def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) -> int:
-    """Carry out `sqlrun lineage`."""
+    """Run `sqlrun lineage`."""
     from sqlrun.graph import lineage_text
     from sqlrun.graph.lineage import Lineage, chosen
 
@@ -152,7 +152,7 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
 
 
 def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
-    """Carry out `sqlrun ls`."""
+    """Run `sqlrun ls`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     names = chosen(prepared, select, exclude)
     rows = explain.listed(prepared.workspace, prepared.graph, names)

@@ -1,4 +1,4 @@
-"""What `sqlrun check` does: each table's checks, a sum, an exit code. Shell: the project, the terminal, the ledger."""
+"""`sqlrun check`: evaluate checks on published tables, and sum up. Shell: the project, the terminal, the ledger."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_command(
     env: str | None,
     options: dict[str, Any],
 ) -> int:
-    """Carry out `sqlrun check`; give 1 where a critical check fails or any check errs."""
+    """Run `sqlrun check`; return 1 if a critical check fails or any check has an error, else 0."""
     started = time.perf_counter()
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
@@ -67,10 +67,10 @@ def check_command(
 
 
 def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str) -> int:
-    """Print a suite for a model's table."""
+    """Print a suggested suite for a model's table."""
     found = next((model for model in prepared.workspace.tables if model.name == name), None)
     if found is None:
-        select_nodes(prepared.graph, (name,))  # says what is near
+        select_nodes(prepared.graph, (name,))  # its error names similar models
         raise UsageError(f"{name} has no table of its own; a suite needs one")
     engine = DuckDBEngine()
     try:
@@ -83,7 +83,7 @@ def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str
 
 
 def lines_of(checked: Checked, published: Published) -> list[Line | str]:
-    """Return the lines of one table's checks, and what their reader has to know of it."""
+    """Return the lines of one table's checks, with a warning if its model was edited or it has no rows."""
     notes = []
     if checked.edited:
         notes.append(f"  {checked.model} was edited since; this is its table at tick {published.tick}")
@@ -93,7 +93,7 @@ def lines_of(checked: Checked, published: Published) -> list[Line | str]:
 
 
 def closing(results: Sequence[CheckResult], published: Published, seconds: float, left: Sequence[int]) -> list[Line]:
-    """Describe what failed and warned, and sum up."""
+    """Return the checks that didn't pass and a summary, as lines."""
     if not results:
         return [Line(f"No selected table has a check, at {published}.", style="warning")]
     whole = TickResult(published.tick, published.as_of, True, seconds, (), tuple(results))
@@ -113,7 +113,7 @@ def closing(results: Sequence[CheckResult], published: Published, seconds: float
 
 
 def as_json(done: Sequence[Checked], published: Published, left: int) -> dict[str, object]:
-    """Write everything for another program."""
+    """Return all results as plain values for JSON."""
     results = [result for checked in done for result in checked.results]
     counts = Counter(result.status.as_stored for result in results)
     return {

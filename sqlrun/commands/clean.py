@@ -1,4 +1,4 @@
-"""What `sqlrun clean` does: it deletes target/, and a warehouse that nobody writes. Shell: files, the terminal."""
+"""`sqlrun clean`: delete target/, and a warehouse that no process writes. Shell: files, the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOOKS, LOCK, MARK = "_sqlrun", "lock", "format"
 
 
 def clean_up(root: Path, warehouse: bool, name: str | None, clock: datetime) -> int:
-    """Carry out `sqlrun clean`; where the warehouse is another process's, nothing is deleted."""
+    """Run `sqlrun clean`; delete nothing if another process holds the warehouse's lock."""
     console, deleted = Console(), list[str]()
     if warehouse:
         settings = load.read(root).project
@@ -35,9 +35,11 @@ def clean_up(root: Path, warehouse: bool, name: str | None, clock: datetime) -> 
 
 
 def delete(warehouse: str, project: str, clock: datetime) -> None:
-    """Delete a warehouse: what readers ask first, then the tables, and the lock's file last.
+    """Delete a warehouse: the ledgers, which readers open first, then the tables, and the lock's file last.
 
-    Who comes meanwhile is refused, and what a crash has left is still known as a warehouse, to be deleted again.
+    The lock rejects other processes meanwhile. After a crash sqlrun still recognizes the rest as a warehouse, so the
+    command can delete it.
+
     Raises: UsageError if the folder is no warehouse of this project; LockedError if another process holds it.
     """
     storage, books = storage_of(warehouse), f"{warehouse}/{BOOKS}"
@@ -51,11 +53,11 @@ def delete(warehouse: str, project: str, clock: datetime) -> None:
             delete_it = storage.delete_folder if entry.is_folder else storage.delete
             delete_it(f"{folder}/{entry.name}")
         storage.delete_folder(books)
-        storage.delete_empty(warehouse)  # a disk's own folder stays, empty
+        storage.delete_empty(warehouse)  # an empty mount point stays
 
 
 def _in_order(storage: Storage, warehouse: str) -> Iterator[tuple[str, Entry]]:
-    """Return the ledgers, the tables, and what else there is but the lock and the mark, each with its folder."""
+    """Yield the ledgers, the tables, and everything else except the lock and the mark, each with its folder."""
     books = f"{warehouse}/{BOOKS}"
     held = {entry.name: entry for entry in storage.entries(books)}
     yield from ((books, held.pop(name)) for name in ("ledger", "environments") if name in held)

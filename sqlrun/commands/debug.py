@@ -1,4 +1,4 @@
-"""`sqlrun debug`: can this machine run this project? Shell: the environment, the engines, the warehouse."""
+"""`sqlrun debug`: test whether this machine can run the project. Shell: the environment, the engines, the warehouse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGES = ("sqlrun", "pyspark", "delta-spark", "deltalake", "sqlglot", "duckdb"
 
 
 def debug_command(root: Path, name: str | None) -> int:
-    """Print what was found and tried; 0 if everything works, 1 if something doesn't."""
+    """Print versions, settings and the results of the tests; return 0 if everything works, else 1."""
     console = Console()
     console.lines([f"python            {platform.python_version()}"])
     console.lines([f"{package:<17} {_version(package)}" for package in PACKAGES])
@@ -53,7 +53,7 @@ def _version(package: str) -> str:
 
 @contextmanager
 def _folder(warehouse: str) -> Iterator[str]:
-    """Make a folder in a warehouse that is gone afterwards."""
+    """Create a folder in a warehouse, and delete it afterwards."""
     storage, folder = storage_of(warehouse), f"{warehouse}/.debug-{uuid.uuid4().hex}"
     storage.make_folder(folder)
     try:
@@ -63,7 +63,7 @@ def _folder(warehouse: str) -> Iterator[str]:
 
 
 def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
-    """Try Java, the engine, and a table written to and read from the warehouse."""
+    """Yield (result, whether it works) for Java, the engine, and a write and a read in the warehouse."""
     if target.engine == "auto":
         from sqlrun.engines.auto import of_duckdb, of_spark
 

@@ -1,4 +1,4 @@
-"""`sqlrun doctor`: everything examined, told, and with `--repair` set aside. Shell: files, the ledger, the terminal."""
+"""`sqlrun doctor`: examine the warehouse, and repair it with `--repair`. Shell: files, the ledger, the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sqlrun.storage.factory import storage_of
 
 
 def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:
-    """Carry out `sqlrun doctor`; give 1 where something is wrong still."""
+    """Run `sqlrun doctor`; return 1 if something is still wrong, else 0."""
     settings = load.read(root).project
     target = profile.load(root, name or settings.profile)
     ledger, console = Ledger(target.warehouse, settings.name), Console()
@@ -61,7 +61,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
 
 
 def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
-    """List the tables of the published tick, and every other that lies in the warehouse."""
+    """Yield the tables of the published tick and all other tables in the warehouse."""
     shown = {state.path: (name, state) for name, state in published.tables.items()} if published else {}
     kept = doctor.versions_shown(ledger)
     storage, root = storage_of(ledger.warehouse), ledger.warehouse
@@ -69,7 +69,7 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
     there = {path for path in folders if storage.is_there(f"{root}/{path}/_delta_log")}
     for path in sorted(there | shown.keys()):
         name = path.partition("/")[0]
-        # What no reader sees is looked at for what a build may come upon: an old meaning may come back.
+        # Tables that no reader sees are examined too: a build uses them again once an edit is undone.
         version, lands = -1, storage.is_folder(f"{root}/{checkpoint.path_of(path)}")
         if path in shown:
             version, lands = shown[path][1].version, bool(shown[path][1].where)
@@ -78,7 +78,7 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
 
 
 def newest_whole(ledger: Ledger, published: Published) -> int | None:
-    """Find the newest older tick of which every table is whole."""
+    """Return the newest earlier tick whose tables are all intact; None if there is none."""
     for tick in reversed(ledger.all_published()):
         if tick.tick < published.tick and all(_whole(ledger, n, s.path, s.version) for n, s in tick.tables.items()):
             return tick.tick
@@ -91,20 +91,20 @@ def _whole(ledger: Ledger, name: str, path: str, version: int) -> bool:
 
 
 def _told(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
-    """Print all findings; set aside what may go, where that was asked for. Return how many are left."""
+    """Print all findings, and repair them with `repair`; return the number of findings left."""
     console.lines(str(finding) + "." for each in found for finding in each.findings)
     others_left = sum(_taken_back(ledger.warehouse, each, repair, console) for each in found if each.foreign)
     return others_left + _set_aside(ledger, found, repair, clock, console)
 
 
 def _taken_back(warehouse: str, found: Found, repair: bool, console: Console) -> int:
-    """Report what another writer did, and roll it back where that was asked for; return 1 where it is left."""
+    """Report another writer's commits, and roll them back with `repair`; return 1 if any are left, else 0."""
     seen = foreign_writers.adopted(found)
     if seen:
         console.lines([f"{seen}."])
     newer = [one for one in found.foreign if one.version > found.subject.seen]
     if not newer:
-        return 1 if seen else 0  # what no reader sees any more stays as it is
+        return 1 if seen else 0  # commits that no reader sees any more stay
     found = replace(found, foreign=newer)
     if not repair or found.refused:
         console.lines([f"{foreign_writers.refusal(found.subject, newer)}."])

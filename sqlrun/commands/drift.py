@@ -1,4 +1,4 @@
-"""What `sqlrun drift` does: sources beside what they declare, their YAML edited. Shell: files, Delta files, DuckDB."""
+"""`sqlrun drift`: compare sources with their declarations, and edit their YAML. Shell: files, Delta files, DuckDB."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sqlrun.runtime.disk_cache import Cache
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A source, the model that lands it, and how its lines differ; `landed` is False where none of them has landed."""
+    """A source, the model that lands it, and its schema drift; `landed` is False if no line has landed yet."""
 
     source: Source
     model: str
@@ -38,7 +38,7 @@ class Found:
 
 
 def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> int:
-    """Carry out `sqlrun drift`."""
+    """Run `sqlrun drift`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name)
     found = _found(prepared, ledger)
@@ -53,7 +53,7 @@ def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> i
 
 
 def _found(prepared: Prepared, ledger: Ledger) -> list[Found]:
-    """Look at every landing table as it is now, published or not."""
+    """Examine each landing table in its newest version, published or not."""
     workspace, history = prepared.workspace, ledger.read()
     published = history.published
     lands = tuple(m.name for m in workspace.tables if m.source is not None)
@@ -74,7 +74,7 @@ def _found(prepared: Prepared, ledger: Ledger) -> list[Found]:
 
 
 def _drifts(engine: DuckDBEngine, table: TablePlan, head: int, source: Source) -> tuple[Drift, ...]:
-    """Put together what all lines say, and those that no published tick has: a column may be missing in these alone."""
+    """Return the drift of all lines and of unpublished lines alone: a column may be missing only in the latter."""
     path = table.spec.path
     whole = look(engine, Relation("feed", path, landing_query.HIDDEN, "new", version=head), source)
     commits = delta_table.effective_commits(path, table.state.version if table.state else 0, head)
@@ -118,7 +118,7 @@ def _row(source: Source, drift: Drift) -> tuple[object, ...]:
 
 
 def _write(root: Path, found: Found) -> list[str]:
-    """Edit the file of a source; give what to tell."""
+    """Edit the file of a source; return the lines to print."""
     source = found.source
     if not found.drifts:
         return []

@@ -1,4 +1,4 @@
-"""What `sqlrun env` does: environments listed and dropped. Shell: the project, ledgers, Delta files, the terminal."""
+"""`sqlrun env`: list and drop environments. Shell: the project, ledgers, Delta files, the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlrun.storage import lock
 
 
 def list_environments(root: Path, name: str | None) -> int:
-    """Carry out `sqlrun env list`."""
+    """Run `sqlrun env list`."""
     Console().lines(
         log_lines.table(("name", "tick", "as_of", "own_tables", "shared_tables"), listed(_ledger(root, name)))
     )
@@ -29,7 +29,7 @@ def list_environments(root: Path, name: str | None) -> int:
 
 
 def drop_environment(root: Path, env: str, name: str | None, clock: datetime) -> int:
-    """Carry out `sqlrun env drop`."""
+    """Run `sqlrun env drop`."""
     console = Console()
     for path in drop(_ledger(root, name).of(env), clock):
         console.print(f"Deleted {path}, which no other environment shows.")
@@ -42,7 +42,7 @@ def _ledger(root: Path, name: str | None) -> Ledger:
 
 
 def listed(ledger: Ledger) -> list[tuple[str, int | None, str | None, int, int]]:
-    """List the environments, production first."""
+    """Return name, tick, time, own tables and shared tables of each environment, production first."""
     rows: list[tuple[str, int | None, str | None, int, int]] = []
     for env in (PRODUCTION, *environments.names(ledger.warehouse)):
         one = ledger.of(env)
@@ -56,10 +56,11 @@ def listed(ledger: Ledger) -> list[tuple[str, int | None, str | None, int, int]]
 
 
 def drop(ledger: Ledger, clock: datetime) -> list[str]:
-    """Delete an environment's ledger, then its tables; name those.
+    """Delete an environment's ledger, then its tables; return the paths of the deleted tables.
 
-    A table that production has taken over, or that it showed in any of its ticks, stays. A crash in between leaves
-    tables that nobody shows: `sqlrun vacuum` deletes them.
+    A table that production has taken over, or showed in any of its ticks, stays. A crash in between leaves tables that
+    no environment shows; `sqlrun vacuum` deletes them.
+
     Raises: UsageError if there is no such environment, or it is production.
     """
     if not ledger.env:

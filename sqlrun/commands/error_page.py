@@ -12,7 +12,7 @@ PAGE = Path(__file__).parent.parent / "errors.md"
 
 
 def page(code: str) -> list[str]:
-    """Return what docs/errors.md says about a code as lines of text.
+    """Return the section of docs/errors.md on a code, as lines of text.
 
     Raises: UsageError for an unknown code.
     """

@@ -1,4 +1,4 @@
-"""What `sqlrun history` does: past ticks as one page that opens from disk. Shell: the project, Delta files, files."""
+"""`sqlrun history`: write past ticks as one page that opens from disk. Shell: the project, Delta files, files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NAME = "history.html"
 
 
 def parts() -> Parts:
-    """Read what the page is made of."""
+    """Read the template, scripts and styles of the page."""
     files = ("history.html.j2", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "history.js")
     return Parts(*((PAGES / name).read_text(encoding="utf-8").strip() for name in files))
 
 
 def _described(prepared: Prepared) -> dict[str, str]:
-    """Return the description of each check of the project by its id, as contracts and suites have them now."""
+    """Return the current description of each check in contracts and suites, by check id."""
     return {key: each.description for key, (_, each) in declared(prepared).items()}
 
 
@@ -41,9 +41,9 @@ def history_command(
     out: Path | None,
     clock: Callable[[], datetime],
 ) -> int:
-    """Carry out `sqlrun history`: write the page, say where it is.
+    """Run `sqlrun history`: write the page and print its path.
 
-    Raises: UsageError where no tick ever began.
+    Raises: UsageError if no tick has ever started.
     """
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)

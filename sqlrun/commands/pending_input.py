@@ -1,4 +1,4 @@
-"""What the next build takes in: new files of sources, quarantined lines to replay. Shell: sources, the warehouse."""
+"""Input of the next build: new files of sources, and quarantined lines to replay. Shell: sources, the warehouse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_NAMES = 3
 
 
 def messages(workspace: Workspace, plan: TickPlan) -> list[str]:
-    """List what is pending, a line for each source; one line where there is nothing."""
+    """Return a line for each source with pending input; one line if there is none."""
     found = {}
     for model in plan.models:
         if model.source is not None and not plan.tables[model.name].shared:
@@ -28,7 +28,7 @@ def messages(workspace: Workspace, plan: TickPlan) -> list[str]:
 
 
 def _pending(workspace: Workspace, plan: TickPlan, model: Compiled) -> str:
-    """Describe what of one source the next build takes in, or say why that isn't known."""
+    """Return the pending input of one source as text, or why it is unknown; "" if there is none."""
     assert model.source is not None
     table = plan.tables[model.name]
     warehouse = table.spec.path.removesuffix(f"/{table.path}")
@@ -52,7 +52,7 @@ def _pending(workspace: Workspace, plan: TickPlan, model: Compiled) -> str:
 
 
 def _replays(warehouse: str, env: str, model: str) -> int:
-    """Count the quarantined lines of a model that a user asked to replay."""
+    """Return the number of quarantined lines of a model that a user asked to replay."""
     if not quarantine_log.has_rows(warehouse, env):
         return 0
     sql = f"select coalesce(sum(lines), 0) as n from ({quarantine_query.pending(model)}) as asked"

@@ -1,4 +1,4 @@
-"""What `sqlrun quarantine` does: lists, shows, discards, asks for a replay. Shell: the project, the terminal."""
+"""`sqlrun quarantine`: list, show, discard and replay lines. Shell: the project, the terminal."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from sqlrun.runtime.fitted_table import fitted
 from sqlrun.sources import factory
 from sqlrun.storage.factory import storage_of
 
-# The longest text of a line that a table shows; --json has all of it.
+# Maximum number of characters of a line's text in a table; --json prints all of it.
 LONGEST = 120
 
 
 def list_queues(root: Path, select: tuple[str, ...], name: str | None, env: str | None, as_json: bool) -> int:
-    """Carry out `sqlrun quarantine list`."""
+    """Run `sqlrun quarantine list`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     names = chosen(prepared, select, ())
@@ -48,9 +48,9 @@ def list_queues(root: Path, select: tuple[str, ...], name: str | None, env: str 
 
 
 def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[Queue]:
-    """Find queues; in an environment, those of its own landing tables.
+    """Return the queues of the named models; in an environment, only the queues of its own landing tables.
 
-    Raises: UsageError where nothing has landed, or production has all of it.
+    Raises: UsageError if nothing has landed, or production owns all landing tables.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     storage_of(ledger.warehouse).require_no_links(ledger.warehouse)
@@ -117,7 +117,7 @@ def show_lines(
     discarded: bool,
     as_json: bool,
 ) -> int:
-    """Carry out `sqlrun quarantine show`."""
+    """Run `sqlrun quarantine show`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     queue = _queue(prepared, ledger, model)
@@ -151,14 +151,14 @@ def _private(queue: Queue) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which lines of a queue a command is for: those with some ids, those of a reason, or all."""
+    """The lines of a queue that a command selects: by id, by reason, or all."""
 
     ids: tuple[str, ...]
     reason: str
     every: bool
 
     def require_one(self) -> None:
-        """Refuse none of the three, and more than one (UsageError)."""
+        """Raise UsageError unless exactly one of the three is given."""
         if [bool(self.ids), bool(self.reason), self.every].count(True) != 1:
             raise UsageError("select lines by one of --id (repeatable), --reason and --all")
 
@@ -166,7 +166,7 @@ class Choice:
 def discard_lines(
     root: Path, model: str, name: str | None, env: str | None, choice: Choice, because: str, now: datetime
 ) -> int:
-    """Carry out `sqlrun quarantine discard`."""
+    """Run `sqlrun quarantine discard`."""
     choice.require_one()
     if not because.strip():
         raise UsageError("--because is empty; write down why you discard these lines")
@@ -183,7 +183,7 @@ def discard_lines(
 
 
 def replay_lines(root: Path, model: str, name: str | None, env: str | None, choice: Choice, now: datetime) -> int:
-    """Carry out `sqlrun quarantine replay`."""
+    """Run `sqlrun quarantine replay`."""
     choice.require_one()
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
@@ -202,9 +202,9 @@ def _are(lines: int) -> str:
 def _write(
     prepared: Prepared, ledger: Ledger, model: str, choice: Choice, kind: str, now: datetime, because: str
 ) -> tuple[int, int]:
-    """Write into the book what is to become of lines; give how many, and how many of them were to be replayed anyway.
+    """Log a request for the chosen lines; return their number, and the number of lines with an earlier request.
 
-    Raises: UsageError where one that was named doesn't wait.
+    Raises: UsageError if a chosen line isn't pending.
     """
     queue = _queue(prepared, ledger, model)
     after = quarantine_log.relation(ledger.warehouse, ledger.env).version
@@ -233,8 +233,11 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
 def _shown(
     prepared: Prepared, ledger: Ledger, queue: Queue, found: list[dict[str, Any]], raw: bool
 ) -> list[dict[str, Any]]:
-    """Put together what is known of each line. Of a model with pii columns the text is not shown, unless it is asked
-    for: nobody knows where in a broken line the personal data stand."""
+    """Return each line with its state, origin and readable values.
+
+    If the model has pii columns, `raw` False masks their values and omits the text: personal data can be anywhere in a
+    broken line.
+    """
     source = queue.model.source
     assert source is not None
     entries = ledger.entries()

@@ -1,4 +1,4 @@
-"""The queues of a project's landing tables: where they lie, and their lines. Shell: the ledger, Delta files, DuckDB."""
+"""The queues of a project's landing tables: their paths and lines. Shell: the ledger, Delta files, DuckDB."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from sqlrun.transpile.writer import identifier, string
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The quarantine of one landing model. `path` from the warehouse; `edited`: the table is of an earlier meaning."""
+    """The quarantine of one landing model.
+
+    `path` is relative to the warehouse. `edited`: the table was built before the model was edited.
+    """
 
     model: Compiled
     path: str
@@ -34,9 +37,11 @@ class Queue:
 
 
 def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Queue]:
-    """Find the landing tables of the named models as they are now, published or not; those of production are its own.
+    """Return the queues of the named models' landing tables in their newest version, published or not.
 
-    Raises: UsageError where none of the named models lands a source.
+    An environment has no queues for tables that it shares with production.
+
+    Raises: UsageError if none of the named models lands a source.
     """
     workspace, history, other_environments = prepared.workspace, ledger.read(), environments.other_environments(ledger)
     wanted = set(names)
@@ -79,7 +84,7 @@ def _listed(prepared: Prepared) -> str:
 
 
 def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Iterator[quarantine_query.Counted]:
-    """Count the lines of queues by reason."""
+    """Yield the number of lines of each queue, by reason."""
     entries = ledger.entries()
     for each in found:
         name = each.model.name
@@ -102,9 +107,9 @@ def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Itera
 
 
 def tick_at(entries: list[Entry], landed_at: datetime | None) -> int | None:
-    """Return which tick has landed a line: the first one that was pinned since. None: it isn't kept, or none was.
+    """Return the tick that landed a line: the first one pinned after it; None if there is none or it isn't retained.
 
-    A tick that lands nothing new still pins; one that fails while it lands leaves its lines to the next.
+    A tick that lands nothing new still pins. A tick that fails during landing leaves its lines to the next one.
     """
     if landed_at is None:
         return None
@@ -117,7 +122,7 @@ def tick_at(entries: list[Entry], landed_at: datetime | None) -> int | None:
 def lines(
     queue: Queue, ledger: Ledger, reason: str = "", ids: tuple[str, ...] = (), limit: int = 0, *, gone: bool = False
 ) -> list[dict[str, Any]]:
-    """List lines of a queue with their state, the newest first; discarded ones only with `gone`. `limit` 0 is all."""
+    """Return lines of a queue with their state, newest first; `gone` adds discarded ones, `limit` 0 returns all."""
     tests = [] if gone else ["state <> 'discarded'"]
     tests += [f"reason = {string(reason, 'duckdb')}"] if reason else []
     tests += [f"id in ({', '.join(string(i, 'duckdb') for i in ids)})"] if ids else []
@@ -130,7 +135,7 @@ def lines(
 
 
 def values(queue: Queue, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Give, by id, as much of the lines' rows as could be read."""
+    """Return the values that could be read from lines, by the line's id."""
     hidden = {column.name for column in landing_query.HIDDEN}
     names = [c.name for c in queue.held.columns if c.name not in hidden]
     items = ", ".join(f"any_value({identifier(name, 'duckdb')}) as {identifier(name, 'duckdb')}" for name in names)

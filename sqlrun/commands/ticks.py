@@ -1,4 +1,4 @@
-"""What the commands do that read published ticks or bring one back. Shell: the project, the terminal, the ledger."""
+"""The commands on published ticks, from show to rollback. Shell: the project, the terminal, the ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sqlrun.runtime.fitted_table import fitted
 def show_rows(
     root: Path, model: str, name: str | None, env: str | None, where: str, limit: int, output: str, tick: int | None
 ) -> int:
-    """Carry out `sqlrun show`."""
+    """Run `sqlrun show`."""
     from sqlrun.parse.where_clause import condition
     from sqlrun.publish.reader import find, tick_of
     from sqlrun.publish.reader import query as run_query
@@ -59,7 +59,7 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
 
 
 def print_views(root: Path, name: str | None, env: str | None, tick: int | None) -> int:
-    """Carry out `sqlrun views`."""
+    """Run `sqlrun views`."""
     from sqlrun.publish import spark_views
 
     warehouse = pipeline.published_ledger(root, name, env).warehouse
@@ -77,7 +77,7 @@ def plan_edits(
     as_json: bool,
     now: datetime,
 ) -> int:
-    """Carry out `sqlrun plan`."""
+    """Run `sqlrun plan`."""
     from sqlrun.commands import pending_input
     from sqlrun.engines.delta import table as delta_table
     from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -122,7 +122,7 @@ def plan_edits(
 
 
 def vacuum_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:
-    """Carry out `sqlrun vacuum`."""
+    """Run `sqlrun vacuum`."""
     from sqlrun.operations import maintenance
 
     prepared = pipeline.prepare(root, Cache.of(root))
@@ -133,7 +133,7 @@ def vacuum_tables(root: Path, name: str | None, env: str | None, keep: int | Non
 
 
 def list_ticks(root: Path, name: str | None, env: str | None, limit: int) -> int:
-    """Carry out `sqlrun ticks`."""
+    """Run `sqlrun ticks`."""
     from sqlrun.operations import rollback as history
 
     ledger = pipeline.published_ledger(root, name, env)
@@ -151,7 +151,7 @@ def diff_ticks(
     limit: int,
     output: str,
 ) -> int:
-    """Carry out `sqlrun diff`."""
+    """Run `sqlrun diff`."""
     from sqlrun.operations import rollback as history
 
     ledger = pipeline.published_ledger(root, name, env)
@@ -174,7 +174,7 @@ def verify_tables(
     env: str | None,
     options: dict[str, Any],
 ) -> int:
-    """Carry out `sqlrun verify`."""
+    """Run `sqlrun verify`."""
     from sqlrun.maintain import checksums
     from sqlrun.operations.verify import Sample, verify
     from sqlrun.publish.reader import tick_of
@@ -206,7 +206,7 @@ def verify_tables(
 
 
 def roll_back(root: Path, name: str | None, env: str | None, to: int, now: datetime) -> int:
-    """Carry out `sqlrun rollback`."""
+    """Run `sqlrun rollback`."""
     from sqlrun.operations import rollback as history
 
     ledger = pipeline.published_ledger(root, name, env)

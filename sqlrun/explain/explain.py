@@ -134,7 +134,7 @@ def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
 
 
 def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str]:
-    """Write a description as text, with the statement of each table if they are asked for."""
+    """Return a description as lines of text; `statements` adds the statement of each table."""
     lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]

@@ -61,7 +61,7 @@ def _why(check: Expectation) -> str:
 
 
 def written(checks: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the checks as text: a summary, then those that read the whole table, then the others."""
+    """Return the checks as text: a summary, then checks that read the whole table, then the others."""
     if not checks:
         return ["checks     none"]
     counts = Counter(check["scope"] for check in checks)

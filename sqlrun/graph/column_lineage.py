@@ -237,7 +237,7 @@ class _Run:
 
 
 def _parts(scope: Scope) -> list[tuple[Scope, str]]:
-    """Return the SELECTs of a set operation, with EXCEPT or INTERSECT for those that are only compared."""
+    """Return the SELECTs of a set operation, with EXCEPT or INTERSECT for SELECTs that are only compared."""
     found: list[tuple[Scope, str]] = []
     left = [(scope, "")]
     while left:

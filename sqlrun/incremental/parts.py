@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-# (name, indented text), each part after those that it reads.
+# (name, indented text), each part after the parts that it reads.
 Parts = tuple[tuple[str, str], ...]
 # Parts with rows of a whole table may be large; changes and affected rows are mostly small.
 WHOLE = re.compile(r"_(?:old|new)_[0-9]+")

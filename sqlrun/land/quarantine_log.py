@@ -1,6 +1,6 @@
 """Log of requests about quarantined lines and their outcomes, rows beside the ledger. Shell: Delta files, user.
 
-The log is append-only and retained in full: it decides which lines are pending, and records those that left.
+The log is append-only and retained in full: it decides which lines are pending, and records the lines that left.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: 
 def records(text: str) -> Iterator[tuple[Field, ...]]:
     """Yield the records of CSV text (RFC 4180), without empty lines; a line end in quotes is part of its field.
 
-    Raises: Torn.
+    Raises: `Torn`.
     """
     at, line, line_start = 0, 1, 0
     record: list[Field] = []

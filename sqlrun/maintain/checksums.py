@@ -141,5 +141,5 @@ def _found(warehouse: str, name: str, state: TableState) -> Found:
 
 
 def _columns(path: str, version: int) -> tuple[StoredColumn, ...]:
-    """Return a table's own columns: the ledger has only those that readers see."""
+    """Return a table's own columns: the ledger has only the columns that readers see."""
     return delta_table.columns_at(path, version)

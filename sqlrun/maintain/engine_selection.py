@@ -84,7 +84,7 @@ def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, e
 
 
 def of_landing(context: TickContext, model: Compiled) -> Turn:
-    """Return the engine that lands a model's source: the one that started it, since only it knows what has landed."""
+    """Return the engine that lands a model's source: the one that started it, since only it knows the landed files."""
     engine = context.engine
     if not isinstance(engine, AutoEngine):
         return Turn(engine)

@@ -30,7 +30,7 @@ MOST_AMPLIFIED = 20
 def maintain(
     context: TickContext, model: Compiled, kept: Callable[[str], None] = lambda _: None
 ) -> tuple[StageReceipt, ...]:
-    """Update a model's tables: hidden ones first, those that don't read each other in parallel.
+    """Update a model's tables: hidden ones first, in parallel unless one reads the other.
 
     `kept` is called with each hidden table as soon as it is written, while others are still in progress.
     """

@@ -14,7 +14,7 @@ from sqlrun.transpile.dialect import DIALECT
 
 
 def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
-    """Yield the columns that the contract or the query lacks, and those that occur twice."""
+    """Yield the columns that the contract or the query lacks, and duplicate columns."""
     model = rendered.model
     declared = [column.name for column in model.columns]
     selects = {s.alias_or_name: s for s in tree.selects}

@@ -189,7 +189,7 @@ def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
 
 
 def messages(plan: TickPlan) -> Iterator[str]:
-    """Yield messages about shared tables, promoted ones, and those that are rebuilt although a table exists."""
+    """Yield messages about shared tables, promoted ones, and tables that are rebuilt although a table exists."""
     if plan.env:
         shared = sum(table.shared for name, table in plan.tables.items() if not is_state_table(name))
         yield f"Environment {plan.env}: {shared} {'table' if shared == 1 else 'tables'} shared with production"

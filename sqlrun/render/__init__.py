@@ -1,4 +1,4 @@
 """Jinja templates to SQL, with a map from the lines of the SQL to those of the file.
 
-Entry point: `render.attempt`. It runs templates in a sandbox and reads no file but those that `sqlrun.load` has read.
+Entry point: `render.attempt`. It runs templates in a sandbox and reads only files that `sqlrun.load` has read.
 """

@@ -1,4 +1,4 @@
-"""What a build prints of its ticks: every step, only ticks with news, or one line a tick. Shell: the terminal."""
+"""Terminal output of a build: every step, steps of ticks with news, or one line per tick. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from sqlrun.report.console import Console
 from sqlrun.report.log_lines import Line
 from sqlrun.runtime.text_lines import text_lines
 
-# verbose: every line of every tick. steps: the lines of a tick that has news, otherwise one line. ticks: one line a
-# tick, and its problems in full.
+# verbose: every line of every tick. steps: all lines of a tick with news, otherwise one line. ticks: one line per tick,
+# and its problems in full.
 Detail = Literal["verbose", "steps", "ticks"]
-# With `steps`, a tick of more seconds than this prints what it does, although it may turn out to have no news.
+# With `steps`, a tick that takes more seconds than this prints its steps, even if it has no news in the end.
 PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class UnitTestRun:
-    """The unit tests that ran before a build, and the seconds that they took; no test where all were known to pass."""
+    """Number and seconds of the unit tests that ran before a build; 0 if all were known to pass."""
 
     tests: int = 0
     seconds: float = 0.0
 
 
 class BuildDisplay:
-    """Chooses the lines of a build's ticks; its methods may be called from any thread."""
+    """Selects the lines that a build prints; any thread may call the methods."""
 
     def __init__(self, console: Console, detail: Detail = "steps", unit_tests: UnitTestRun | None = None) -> None:
         self.console, self.detail = console, detail
@@ -37,13 +37,13 @@ class BuildDisplay:
         self._printed_notes: set[object] = set()
 
     def begin_build(self, opening: Iterable[Line]) -> None:
-        """Print what was found; `steps` waits with it until there is news."""
+        """Print what the project contains; `steps` holds it back until there is news."""
         if self.detail == "steps":
             self.console.hold()
         self.console.log(opening if self.detail == "verbose" else [line for line in opening if line.style != "dim"])
 
     def begin_tick(self) -> None:
-        """Begin a tick."""
+        """Start a tick: `ticks` holds its lines back, `steps` releases them after `PATIENCE`."""
         self.console.begin_tick()
         if self.detail == "ticks":
             self.console.hold()
@@ -51,16 +51,16 @@ class BuildDisplay:
             self.console.release_after(PATIENCE)
 
     def emit(self, event: Event) -> None:
-        """Print an event of a tick, now or once there is news."""
+        """Print an event of a tick, at once or when there is news."""
         if self.detail == "steps":
             if isinstance(event, CheckResult) and event.status.level is Level.NOTE:
-                return  # the end of the tick describes it
+                return  # printed at the end of the tick
             if is_news(event):
                 self.console.release()
         self.console.emit(event)
 
     def end_tick(self, result: TickResult, before: int) -> bool:
-        """Sum a tick up; return whether its report is worth a line."""
+        """Print the summary of a tick; return whether its report has news."""
         unit_tests, self.unit_tests = self.unit_tests, UnitTestRun()
         if self.detail == "verbose":
             self._close(result, before, unit_tests)
@@ -74,7 +74,7 @@ class BuildDisplay:
         return self._one_line(result, before)
 
     def end_broken_tick(self) -> None:
-        """Print the steps of a tick that an error ended, where steps are printed."""
+        """Print the steps of a tick that an error ended, unless `detail` is `ticks`."""
         if self.detail == "ticks":
             self.console.drop()
         else:

@@ -1,4 +1,4 @@
-"""What a command prints: plain lines, or colors and progress on a terminal. Shell: the terminal."""
+"""Terminal output of a command: plain lines, or colors and progress on a terminal. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _COLOURS: dict[Style, str] = {"dim": "dim", "good": "green", "warning": "yellow", "error": "red"}
 _LONGEST_STATEMENT = 30
 _MOST_PROBLEMS = 200
-# Passes of one model are counted into one line; this long after the last one no more are waited for.
+# Passed checks of one model are printed as one line, this many seconds after the last one.
 _PATIENCE = 0.3
-# The console whose progress is on the terminal: whoever prints a problem takes it down first.
+# Consoles that draw progress on the terminal. `problem` removes the progress before it prints.
 _drawing: list[Console] = []
 
 
@@ -39,20 +39,20 @@ def _utc_now() -> datetime:
 
 
 def is_lively(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether to print colors and progress: on a terminal that can, unless the environment turns them off."""
+    """Return whether to print colors and progress: on a capable terminal, unless the environment turns them off."""
     if environ.get("NO_COLOR") or environ.get("CI", "false") != "false" or environ.get("TERM", "dumb") == "dumb":
         return False
     return out.isatty()
 
 
 def encodable(text: str, file: TextIO) -> str:
-    """Write as escapes what the file's encoding lacks, as under LANG=C."""
+    """Return a text with escapes for characters that the file's encoding lacks, as under LANG=C."""
     encoding = file.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Console:
-    """Prints for the commands; its methods may be called from any thread and from a signal handler."""
+    """Terminal output of the commands; any thread and any signal handler may call the methods."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class Console:
         self._quiet, self._clock = quiet, clock
         self._out, self._err = out or sys.stdout, err or sys.stderr
         self._lively = is_lively(self._out, os.environ if environ is None else environ)
-        # A signal handler runs in a thread that may hold the lock already.
+        # Reentrant, because a signal handler may interrupt the thread that holds the lock.
         self._lock = threading.RLock()
         self._waiting: deque[tuple[str, Line | str]] = deque()
         self._busy = False
-        # Lines of a build's log that are printed once they are released; None where none are held.
+        # Lines of a build's log, held back until they are released; None if lines are printed at once.
         self._held: list[tuple[str, Line | str]] | None = None
         self._patience: threading.Timer | None = None
         self._steps = _Steps()
@@ -85,7 +85,7 @@ class Console:
         self.lines([Line(text, style=style)])
 
     def lines(self, lines: Iterable[Line | str]) -> None:
-        """Print lines: a `Line` with the time, unless quiet; a str as it is."""
+        """Print lines: a `Line` with the time, unless quiet; a str unchanged."""
         with self._lock:
             self._count_passes()
             if not self._steps.running:
@@ -94,19 +94,19 @@ class Console:
                 self._print(each)
 
     def log(self, lines: Iterable[Line]) -> None:
-        """Print lines of a build's log, or hold them with the others."""
+        """Print lines of a build's log; after `hold`, hold them back."""
         with self._lock:
             for each in lines:
                 self._log(each)
 
     def hold(self) -> None:
-        """Hold the log's lines back until they are released or dropped."""
+        """Hold the log's lines back until `release` prints or `drop` discards them."""
         with self._lock:
             self._let_go()
             self._held = []
 
     def release_after(self, seconds: float) -> None:
-        """Release the held lines after some seconds. That takes a thread, so no process may fork until then."""
+        """Release the held lines after some seconds. This starts a thread, so the process must not fork until then."""
         with self._lock:
             if self._held is not None and self._patience is None:
                 self._patience = threading.Timer(seconds, self.release)
@@ -114,13 +114,13 @@ class Console:
                 self._patience.start()
 
     def release(self) -> None:
-        """Print the lines that are held, each with the time at which it came."""
+        """Print the held lines, each with its original time."""
         with self._lock:
             for stamp, each in self._let_go():
                 self._print(each, stamp)
 
     def drop(self) -> bool:
-        """Forget the lines that are held; return whether they were still held."""
+        """Discard the held lines; return whether lines were still held back."""
         with self._lock:
             was_holding = self._held is not None
             self._passed = [] if was_holding else self._passed
@@ -129,7 +129,7 @@ class Console:
             return was_holding
 
     def begin_tick(self) -> None:
-        """Count the steps of a tick from the first one."""
+        """Reset the steps for a new tick."""
         with self._lock:
             self._steps = _Steps()
 
@@ -140,13 +140,13 @@ class Console:
         return held
 
     def raw(self, text: str) -> None:
-        """Print a result that another program may read, with nothing changed but on a terminal."""
+        """Print a result for other programs unchanged; on a terminal, with control characters escaped."""
         with self._lock:
             text = escaped(text, "\n\t") if self._out.isatty() else text
             self._write(self._out, text if text.endswith("\n") else f"{text}\n")
 
     def emit(self, event: Event) -> None:
-        """Print an event of a build, or hold it with the others."""
+        """Print an event of a build; after `hold`, hold it back."""
         with self._lock:
             if not isinstance(event, CheckResult) or event.model not in {check.model for check in self._passed}:
                 self._count_passes()
@@ -196,7 +196,7 @@ class Console:
         self._timer.start()
 
     def _passes_are_due(self) -> None:
-        """Count the passes, unless more came since this was asked for: a thread for each of them costs more than it."""
+        """Print the passed checks, or wait again if more came meanwhile: one timer costs less than one per check."""
         with self._lock:
             self._timer = None
             left = self._due - time.monotonic()
@@ -224,7 +224,7 @@ class Console:
             return
         self._waiting.append((stamp or self._stamp(), each))
         if self._busy:
-            return  # a signal handler came in between; the line is printed after the one it interrupted
+            return  # called by a signal handler: the interrupted call prints this line after its own
         self._busy = True
         try:
             while self._waiting:
@@ -255,23 +255,23 @@ class Console:
                 self._out.write(f"{head}{tag}\n")
                 self._out.flush()
         except OSError as error:
-            # A reader who leaves (`| head`) or a full disk under the log must not end a build half way.
+            # A reader that closes the pipe (`| head`), or a full disk, must not end a build halfway.
             streams.give_up(self._out, error)
 
     def _dots(self, besides: int) -> int:
-        """Return how far dots may run: as in dbt, but a line doesn't wrap for its dots."""
+        """Return the column where dots end: dbt's, or an earlier one so that the line doesn't wrap."""
         if not self._out.isatty():
             return DOTS
         return min(DOTS, self._size()[0] - besides)
 
     @property
     def columns(self) -> int | None:
-        """How many characters a line of the terminal has; None where the output is no terminal."""
+        """Width of the terminal in characters; None if the output isn't a terminal."""
         return self._size()[0] if self._out.isatty() else None
 
     @property
     def cut_mark(self) -> str:
-        """What ends a text that was cut, in the encoding of the output."""
+        """Mark at the end of a cut text, in the encoding of the output."""
         return "…" if encodable("…", self._out) == "…" else "..."
 
     def _size(self) -> tuple[int, int]:
@@ -279,14 +279,14 @@ class Console:
             columns, rows = os.get_terminal_size(self._out.fileno())
         except (OSError, ValueError):
             columns, rows = 0, 0
-        return columns or 80, rows or 24  # a terminal may not know its size
+        return columns or 80, rows or 24  # some terminals don't report their size
 
     def _write(self, file: TextIO, text: str) -> None:
         try:
             file.write(encodable(text, file))
             file.flush()
         except OSError as error:
-            streams.give_up(file, error)  # `sqlrun show | head` is no mistake
+            streams.give_up(file, error)  # `sqlrun show | head` isn't an error
 
     def _rich(self) -> Screen:
         if self._screen is None:
@@ -302,13 +302,14 @@ class Console:
             return
         from rich.live import Live
 
-        # The picture is made in rich's thread: it takes no lock of this class, which prints under rich's.
+        # rich calls `_picture` in its own thread, under its lock. Printing takes this class's lock and then rich's, so
+        # `_picture` must not take this class's lock: that could be a deadlock.
         self._live = Live(
             console=self._rich(), get_renderable=self._picture, transient=True, refresh_per_second=5, screen=False
         )
         self._live.start()
         _drawing.append(self)
-        atexit.register(self.close)  # else a build that dies leaves the cursor hidden
+        atexit.register(self.close)  # otherwise a build that dies leaves the cursor hidden
 
     def _stop_drawing(self) -> None:
         if self._live is None:
@@ -327,26 +328,26 @@ class Console:
 
 
 class _Steps:
-    """What runs, since when. `running` is replaced, never changed, so that another thread may read it."""
+    """Running steps and their start. `running` is replaced, never mutated, so that another thread may read it."""
 
     def __init__(self) -> None:
         self.running: Mapping[int, tuple[str, float]] = {}
         self.done, self.total = 0, 0
 
     def start(self, event: Started) -> None:
-        """Note a step that begins."""
+        """Record a step that starts."""
         self.total = event.total
         self.running = {**self.running, event.index: (event.what, time.monotonic())}
 
     def finish(self, node: NodeResult) -> str:
-        """Note a step that ended; return what it was."""
+        """Record a step that ended; return its description."""
         what, _ = self.running.get(node.index, ("", 0.0))
         self.running = {index: step for index, step in self.running.items() if index != node.index}
         self.done += 1
         return what
 
     def lines(self, columns: int, most: int) -> list[str]:
-        """Draw the steps that run."""
+        """Return the lines that show the running steps."""
         now = time.monotonic()
         steps = [(what, now - since) for what, since in self.running.values()]
         return running(steps, self.done, self.total, columns, most)

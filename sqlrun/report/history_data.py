@@ -59,7 +59,7 @@ class Books:
         self._engine.close()
 
     def read(self) -> Past:
-        """Read everything. Raises: EngineError where a table can't be read."""
+        """Read everything. Raises: EngineError if a table can't be read."""
         entries = self._ledger.entries()[:TICKS][::-1]
         drawn = grid(list(self._moments(entries)), self._count_checks(entries))
         checks, left = self._checks(drawn)
@@ -114,7 +114,7 @@ class Books:
         return f"(select unnest({ticks}::bigint[]) as tick, unnest({places}::bigint[]) as place) as g"
 
     def _checks(self, drawn: Grid) -> tuple[tuple[CheckPast, ...], int]:
-        """Return checks and how many were left out: failing ones first, then those that failed most recently."""
+        """Return checks and how many were left out: failing ones first, then the most recent failures."""
         if not drawn.moments:
             return (), 0
         counts = ", ".join(f"count(distinct tick) filter (status = {one.sql}) as ticks_{one}" for one in RANKED)

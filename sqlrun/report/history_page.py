@@ -278,7 +278,7 @@ def _check_row(row: CheckPast, about: Subject) -> CheckRow:
 
 
 def _groups(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[Group]:
-    """Return lines grouped by subject; those that were always 0 are only named."""
+    """Return lines grouped by subject; the ones that were always 0 are only named."""
     found: dict[str, list[Line]] = {}
     for line in lines:
         if id(line) in numbers:

@@ -65,7 +65,7 @@ class CheckRow:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The checks of one model: those that did not pass, and those that did."""
+    """The checks of one model. `open` and then `folded` are the checks that did not pass."""
 
     model: str
     summary: str

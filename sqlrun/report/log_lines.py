@@ -1,4 +1,4 @@
-"""The lines of a build, as dbt users know them. Pure."""
+"""The lines of a build's log, in the form that dbt users know. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
 ]  # fmt: skip
 
 Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
-# From a letter to another, and the style between them.
+# Start and end of a part of a text, and its style.
 Span = tuple[int, int, Style]
-# What is shown even when only failures are asked for; `detail` is the text that belongs to an error.
+# Styles that `--quiet` prints too; `detail` is for the text of an error.
 LOUD: frozenset[Style] = frozenset({"error", "detail"})
 DOTS = 80
 SAMPLES = 5
@@ -36,10 +36,10 @@ _NOUNS = {"seed": "seed", "landing": "landing"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a build's log, which the console stamps with the time.
+    """A line of a build's log; the console adds the time.
 
-    Dots run from `text` to `tag`, the bracket at the end; `style` is for the tag, or for the text where there is none.
-    `spans` are parts of the text with a style of their own.
+    Dots run from `text` to `tag`, the bracket at the end. `style` applies to the tag, or to the text without a tag.
+    `spans` are parts of the text with their own style.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Line:
     spans: tuple[Span, ...] = ()
 
     def head(self, columns: int = DOTS) -> str:
-        """Return all but the tag, with dots up to a column."""
+        """Return the line without its tag, with dots up to a column if it has one."""
         return f"{self.text} ".ljust(columns, ".") + " " if self.tag else self.text
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Line:
 
 
 def opening(prepared: Prepared, profile: Profile) -> list[Line]:
-    """Return what was found and with what it will run; the version, which `--verbose` alone prints, is dim."""
+    """Return what the project contains and how it runs; the version is dim, as only `--verbose` prints it."""
     suites, tables = prepared.workspace.suites, prepared.workspace.tables
     declared = sum(len(suites[m.name].expectations) for m in tables if m.name in suites)
     found = {
@@ -82,7 +82,7 @@ def _by_contract(model: Model) -> int:
 
 
 def line(event: Event, what: str = "") -> Line:
-    """Write one event; `what` is what the step's `Started` said, for a result that doesn't know its kind."""
+    """Return the line of one event; `what` is the text of the step's `Started`, for a result without a kind."""
     match event:
         case Started():
             return Line(f"{event.index} of {event.total} START {event.what}", "[RUN]")
@@ -120,7 +120,7 @@ def _named(node: NodeResult) -> str:
 
 
 def subject(check: CheckResult) -> str:
-    """Return the name of what a check looked at: a table, a column, or some columns together."""
+    """Return what a check examined: a table, a column, or several columns."""
     if len(check.columns) == 1:
         return f"{check.model}.{check.columns[0]}"
     return f"{check.model}({', '.join(check.columns)})" if check.columns else check.model
@@ -135,7 +135,7 @@ def _check_line(check: CheckResult) -> Line:
 
 
 def checks(results: Sequence[CheckResult]) -> list[Line]:
-    """Write the checks of one model: a line for each that didn't pass, one line for all that did."""
+    """Return the lines of one model's checks: one for each check that didn't pass, one for all passed checks."""
     passed = [check for check in results if check.status is Outcome.PASS]
     lines = [_check_line(check) for check in results if check.status is not Outcome.PASS]
     if passed:
@@ -146,7 +146,7 @@ def checks(results: Sequence[CheckResult]) -> list[Line]:
 
 
 def running(steps: Sequence[tuple[str, float]], done: int, total: int, columns: int, most: int = 8) -> list[str]:
-    """Draw what runs now, as (what, seconds), over a bar of what is done; no line is wider than `columns`."""
+    """Return the running steps (what, seconds) above a progress bar; no line is wider than `columns`."""
     longest_first = sorted(steps, key=lambda step: -step[1])
     lines = [f"{seconds:9.1f}s {escaped(what)}" for what, seconds in longest_first[:most]]
     if len(steps) > most:
@@ -164,7 +164,7 @@ def is_idle(result: TickResult) -> bool:
 
 
 def tick_line(result: TickResult) -> Line:
-    """Sum a published tick up in one line."""
+    """Return the summary of a published tick in one line."""
     when = f"as_of {result.as_of:%Y-%m-%d %H:%M} UTC"
     took = f"({result.seconds:.2f}s)"
     if is_idle(result):
@@ -191,10 +191,10 @@ def _unchanged(result: TickResult) -> str:
 def closing(
     result: TickResult, before: int | None = None, unit_tests: int = 0, test_seconds: float = 0.0
 ) -> list[Line]:
-    """Sum a tick up: what ran, what went wrong and where, whether readers see it.
+    """Return the summary of a tick: what ran, what failed and where, and whether readers see it.
 
-    `before` is the tick that was published before it, 0 for none, None where the caller doesn't know. `unit_tests` ran
-    before the tick, in `test_seconds`.
+    `before` is the tick published before it: 0 for none, None if unknown. `unit_tests` is the number of unit tests that
+    ran before the tick, in `test_seconds`.
     """
     tally, details = _tally(result), failures(result)
     took = _duration(result.seconds + test_seconds)
@@ -227,7 +227,7 @@ def _ran(result: TickResult, unit_tests: int) -> str:
 
 
 def _duration(seconds: float) -> str:
-    # Rounded first: 59.999 is a minute, not "60.00 seconds".
+    # Round first: 59.999 is a minute, not "60.00 seconds".
     hundredths = round(seconds * 100)
     minutes, rest = divmod(hundredths, 6000)
     hours, minutes = divmod(minutes, 60)
@@ -253,7 +253,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def failures(result: TickResult, least: Level = Level.NOTE) -> list[Line]:
-    """Describe each step that failed, and each check that didn't pass and matters as much as `least`, errors first."""
+    """Return the failed steps, then the checks that didn't pass with a level of at least `least`, errors first."""
     lines: list[Line] = []
     for node in result.nodes:
         if node.status == "error":
@@ -265,7 +265,7 @@ def failures(result: TickResult, least: Level = Level.NOTE) -> list[Line]:
 
 
 def message_lines(text: str) -> Iterator[Line]:
-    """Write an error's message below its headline, cut where it is long."""
+    """Yield the lines of an error's message, to print below its headline; a long message is cut."""
     lines = [part for part in text_lines(escaped(text, "\n")) if part.strip()]
     for part in lines[:LONGEST_MESSAGE]:
         yield Line(f"  {part.rstrip()}", style="detail")
@@ -274,7 +274,7 @@ def message_lines(text: str) -> Iterator[Line]:
 
 
 def check_details(check: CheckResult) -> Iterator[Line]:
-    """Describe a check that didn't pass: what it expects, what it found, and some of the rows."""
+    """Yield the details of a check that didn't pass: what it expects, what it found, and some of the rows."""
     outcome = check.status
     inner: Style = "detail" if outcome.blocks else "plain"
     yield Line(
@@ -293,7 +293,7 @@ def check_details(check: CheckResult) -> Iterator[Line]:
 
 
 def receipts_table(result: TickResult) -> list[str]:
-    """Return what each table cost: what changed, what was read and written, commits, jobs, seconds; `-` is unknown."""
+    """Return each table's cost: rows changed, read and written, commits, jobs, seconds; `-` means unknown."""
     header = (
         "table", "strategy", "reason", "rows changed", "rows read", "bytes read", "files read",
         "rows written", "bytes written", "files written", "commits", "jobs", "seconds",
@@ -332,7 +332,7 @@ def _cost_cells(costs: Sequence[float | None]) -> list[str]:
 
 
 def byte_size(size: int) -> str:
-    """Write a number of bytes with three digits or so.
+    """Return a number of bytes as text with about three digits.
 
     >>> byte_size(1_234_567)
     '1.2 MB'

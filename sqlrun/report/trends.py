@@ -18,7 +18,7 @@ from sqlrun.outcome import BLOCKING, RANKED, Outcome
 from sqlrun.report.findings import clean, share
 from sqlrun.runtime.text_table import counted
 
-# Maximum number of columns, and the maximum where there are many checks: the page stays small enough to be mailed.
+# Maximum number of columns, and the maximum with many checks: the page stays small enough for an email.
 WIDEST, NARROWEST = 336, 168
 MANY_CHECKS = 100
 
@@ -126,7 +126,7 @@ class CheckPast:
 
 
 def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tuple[list[int | None], list[float | None]]:
-    """Return the ranks and shares of a check by column, from cells (column, rank, share); None where there is none."""
+    """Return the ranks and shares of a check by column, from cells (column, rank, share); None without a cell."""
     ranks: list[int | None] = [None] * columns
     shares: list[float | None] = [None] * columns
     for column, rank, part in cells:

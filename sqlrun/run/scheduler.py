@@ -33,8 +33,8 @@ from sqlrun.maintain.checksums import Checksum, add_to_states
 from sqlrun.maintain.maintain import load_seed, maintain
 from sqlrun.maintain.tick_context import TickContext
 
-# By how much the kernel ranks checks below the maintenance, and its lowest rank. With a larger distance other programs
-# would starve them, and with them the locks that they hold.
+# How much lower the priority of checks is than the priority of maintenance, and the kernel's lowest priority. With a
+# larger distance, other programs would starve the checks, and block the threads that wait for their locks.
 YIELD, LAST = 5, 19
 
 

@@ -40,7 +40,7 @@ from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
 STOPPED = "Stopped. This tick is not published; the next build rolls it back."
-# With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
+# With --every: how long before a tick its files start to land. With shorter steps they land in the tick itself.
 AHEAD = timedelta(seconds=20)
 LEAST_STEP = timedelta(minutes=1)
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -173,7 +173,7 @@ class Session:
                 yield self._now(step, ledger)
 
     def _waits_until(self, time: datetime) -> bool:
-        """Wait until a time of the clock; return whether the build is to stop."""
+        """Wait until a time; return whether the build has to stop."""
         return self._stop.wait(max(0.0, (time - self.clock()).total_seconds()))
 
     def _land_ahead(self) -> None:
@@ -188,7 +188,7 @@ class Session:
         now = floor(self.clock(), step)
         found = (ledger.read().published, environments.other_environments(ledger).production)
         newest = max((tick.as_of for tick in found if tick), default=now)
-        # A longer `--step` before is no fault of the clock.
+        # `now` may be before `newest` only because this build rounds to a longer step, so the test takes the clock.
         if newest > self.clock():
             self._say_once(
                 f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: ticks keep "
@@ -312,7 +312,7 @@ class Session:
         )
 
     def _report(self, result: TickResult, about: About, names_it: bool = True) -> None:
-        """Write the report, and print where unless there is nothing to read in it; a full disk costs no tick."""
+        """Write the report, and print its path unless it has no news; a full disk doesn't fail the tick."""
         try:
             rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
             about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
@@ -338,13 +338,13 @@ class Session:
         self.console.print(text, "warning")
 
     def _say_once(self, text: str, about: str = "") -> None:
-        """Print a warning that holds for every tick of a run once, unless every step is printed."""
+        """Print a warning that applies to every tick once per run, unless every step is printed."""
         if (about or text) not in self._said or self.display.detail == "verbose":
             self._said.add(about or text)
             self._say(text)
 
     def _vacuum(self, ledger: Ledger, tick: int, holder: str) -> None:
-        """Vacuum the tables when it is due; a failure costs no tick, as the tick is published already."""
+        """Vacuum the tables when it is due; a failure doesn't affect the tick, which is published already."""
         keep = self.target.keep_ticks
         if not maintenance.due(ledger, tick, self.target.vacuum_every):
             return

@@ -1,4 +1,4 @@
-"""A table of texts that fits a terminal: wide values are cut, then columns are left out at the right. Pure."""
+"""A text table that fits a terminal: cut wide values first, then leave out columns at the right. Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from sqlrun.runtime.text_table import Align, aligned, escaped, is_numeric, value_text, width
 
-# A text column is cut to this many characters before another column is left out.
+# Minimum width of a cut column. Columns are left out only if the minimum widths don't fit either.
 NARROWEST = 12
 BETWEEN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The lines of a table, the columns whose values are cut, and those that are left out."""
+    """The lines of a table, the columns with cut values, and the columns left out."""
 
     lines: list[str]
     cut: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def notes(self, columns: int, mark: str = "…", whole: str = "--output json") -> list[str]:
-        """Say what the table lacks, and which option of the command prints everything."""
+        """Return what the table doesn't show, and the option of the command that prints everything."""
         notes = []
         if self.cut:
             notes.append(f"Cut at {mark} to fit {columns} characters: {', '.join(self.cut)}.")
@@ -37,9 +37,10 @@ def fitted(
     mark: str = "…",
     whole: Container[str] = (),
 ) -> Fitted:
-    """Align rows under their columns, no line wider than `columns` characters; None is no limit.
+    """Align rows under their columns, with no line wider than `columns` characters; None means no limit.
 
-    Numbers are never cut, as a number without its last digits is another number; nor are the columns in `whole`.
+    Numbers are never cut, because a number without its last digits is a different number. The columns in `whole` aren't
+    cut either.
     """
     header = [escaped(name) for name in names]
     cells = [[escaped(value_text(value)) for value in row] for row in rows]
@@ -62,7 +63,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _shrunk(natural: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
-    """Make the widest columns narrower until all fit; a single one has to fit whatever it holds."""
+    """Return widths that fit, with the widest columns narrowed; the first column may fall below its minimum."""
     widths = list(natural)
     while (over := _total(widths) - columns) > 0:
         free = [place for place, size in enumerate(widths) if size > least[place]]
@@ -77,7 +78,7 @@ def _shrunk(natural: Sequence[int], least: Sequence[int], columns: int) -> list[
 
 
 def cut(text: str, columns: int, mark: str = "…") -> str:
-    """Shorten a text to so many cells of a terminal, with a mark at its end.
+    """Return a text cut to a number of terminal cells, with a mark at its end.
 
     >>> cut("wednesdays", 6), cut("寿司屋", 5), cut("abc", 3)
     ('wedne…', '寿司…', 'abc')

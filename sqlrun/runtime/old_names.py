@@ -1,4 +1,4 @@
-"""Old names of commands and keys that still work, each reported once a command. Shell: stderr."""
+"""Old names of commands and keys that still work, each reported once per command. Shell: stderr."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _reported: set[tuple[str, str]] = set()
 
 
 def begin() -> None:
-    """Start a command: report each old name again."""
+    """Start a command: forget which old names were reported."""
     _reported.clear()
 
 
 def warn(old: str, new: str, place: str = "") -> None:
-    """Print once that `old` is now called `new`; `place` is the file and line that has the old name."""
+    """Print once that `old` is now `new`; `place` is the file and line of the old name."""
     if (old, place) in _reported:
         return
     _reported.add((old, place))

@@ -104,7 +104,7 @@ def kind_of(measure: str) -> Kind | None:
 def judged(measure: Measure, at: datetime, past: Sequence[Past], rows: float = 0.0) -> tuple[Measure, Band | None]:
     """Compare a measure with its history; without enough history there is no band and no verdict.
 
-    `at` is the middle of the time that the tick covers; `rows`: number of rows that the value comes from.
+    `at` is the midpoint of the time that the tick covers; `rows`: number of rows that the value comes from.
     """
     kind = kind_of(measure.measure)
     if kind is None or measure.value is None or not math.isfinite(measure.value):

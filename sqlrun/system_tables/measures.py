@@ -83,7 +83,7 @@ def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
 
 
 def middle(as_of: datetime, interval_seconds: float | None) -> datetime:
-    """Return the middle of the time that a tick covers: a tick at 12:00 measures what happened from 11:00 to 12:00.
+    """Return the midpoint of the time that a tick covers: a tick at 12:00 measures what happened from 11:00 to 12:00.
 
     >>> middle(datetime(2026, 1, 10, 12, 0), 3600.0)
     datetime.datetime(2026, 1, 10, 11, 30)

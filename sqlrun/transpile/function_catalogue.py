@@ -1,4 +1,4 @@
-"""The functions that a model may call, by theme, and those that run on Spark alone. Pure.
+"""The functions that a model may call, by theme, and the ones that run on Spark alone. Pure.
 
 Each has examples in tests/cases/functions/, which tests run on Spark and on DuckDB.
 """

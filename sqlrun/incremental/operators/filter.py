@@ -89,5 +89,5 @@ class Filter(Unary):
         return below(self, relation, keys, keys)
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Return the input's affected keys, even those that don't pass: recomputing an unchanged key is harmless."""
+        """Return the input's affected keys, even keys that don't pass: recomputing an unchanged key is harmless."""
         return self.child.support(keys, script)

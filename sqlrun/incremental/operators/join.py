@@ -34,7 +34,7 @@ from sqlrun.transpile.refusals import Reason
 class Join(Node):
     """Pairs of rows. `keys` are the equalities (left, right); `condition` is the rest of ON, or None.
 
-    `semi` returns the left rows that have a partner, `anti` those that have none.
+    `semi` returns the left rows with a partner, `anti` the left rows without one.
     """
 
     left: Node
@@ -151,7 +151,7 @@ class Join(Node):
         return self.left.has_copies() or (not self._keeps_left() and self.right.has_copies())
 
     def dependencies(self) -> list[Dependency]:
-        """Return the dependencies of the sides, and those that the keys imply."""
+        """Return the dependencies of the sides, and the ones that the keys imply."""
         left = self.left.dependencies()
         if self._keeps_left():
             return left

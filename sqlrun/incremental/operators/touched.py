@@ -1,4 +1,4 @@
-"""Touched: a semi join with the keys that a tick affects, pushed down to the tables. Pure.
+"""`Touched`: a semi join with the keys that a tick affects, pushed down to the tables. Pure.
 
 Without it, recomputing would read whole tables. A semi join passes most operators, since whether a row's key is
 affected doesn't depend on other rows. It has to stop where rows of one key are computed from rows of other keys.

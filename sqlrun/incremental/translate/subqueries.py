@@ -305,7 +305,7 @@ def _membership(
     mine = write(own)
     if null_is_visible and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
         raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
-    # Three counts decide the result as SQL defines it: all inner rows, those that aren't NULL, those that are equal.
+    # Three counts decide the result as SQL defines it: all inner rows, non-NULL rows, and equal rows.
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
     zero = exp.Literal.number(0)
