@@ -1,4 +1,4 @@
-"""What a route takes, declared once: values are held to it, and the API is described by it. Pure."""
+"""Query parameters of a route: one declaration for validation and for the OpenAPI description. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MOST_VALUES = 30
 
 
 class Wrong(Exception):
-    """A value that a route doesn't take; the text says which and what it takes."""
+    """An invalid parameter; the text names it and the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number between two, or one of some."""
+    """A whole number from `least` to `most`, or one of `among`."""
 
     default: int | None
     least: int = 0
@@ -47,7 +47,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text of no more than so many letters."""
+    """A text of 1 to `most` characters."""
 
     default: str = ""
     most: int = LONGEST_VALUE
@@ -70,9 +70,9 @@ Kind = Number | Text
 
 
 def read(query: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
-    """Read a query string; what isn't given is its default.
+    """Return the values in a query string by name; a missing parameter has its default.
 
-    Raises: Wrong for a name that isn't known, one that stands twice, or a value of another kind.
+    Raises: Wrong for an unknown name, a repeated name, or an invalid value.
     """
     found: dict[str, Any] = {name: kind.default for name, kind in kinds.items()}
     if not query:
@@ -94,7 +94,7 @@ def read(query: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Write names in a row.
+    """Return names in backticks, separated by commas.
 
     >>> listed(["a", "b"])
     '`a`, `b`'
