@@ -55,7 +55,7 @@ def problem(status: int, detail: str, headers: Headers = ()) -> Answer:
     return Answer(status, as_json(told), PROBLEM, (*NEVER, *headers))
 
 
-# The same bytes for another owner's key, an unknown key and an unknown path, so that a caller can't tell them apart.
+# The same bytes for another owner's key, an unknown key and an unknown path, so that a caller can't distinguish them.
 NOT_FOUND = problem(404, "there is nothing here that you may see")
 
 
