@@ -19,7 +19,7 @@ OPERATOR = "operator"
 LONGEST_TOKEN = 8192
 MOST_OWNERS = 1000
 LONGEST_ID = 1000
-# The year 33658.
+# The largest time in a claim: the year 33658.
 LAST_TIME = 10**12
 # Maximum number of cached tokens: a page sends the same token every few minutes.
 REMEMBERED = 20_000

@@ -1,4 +1,4 @@
-"""The routes of declared dashboards: entities, windows, hours, lists, and words for pages. Shell: the tick's files."""
+"""The routes of declared dashboards: entities, windows, hours, lists, declarations. Shell: the tick's files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def hours(board: Dashboard, ask: Ask) -> Answer:
 
 
 async def items(board: Dashboard, ask: Ask) -> Answer:
-    """Return all items of a ranked list of one entity, added up on demand."""
+    """Return all items of an entity's ranked list, computed on demand."""
     if ask.snapshot is None:
         return nothing_yet(ask.site)
     held = ask.snapshot.boards[board.api]

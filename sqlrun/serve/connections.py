@@ -102,7 +102,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Count the connection as idle until its next request."""
         self.room.idle[self] = None
         super().on_response_complete()
 

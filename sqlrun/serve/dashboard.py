@@ -35,7 +35,7 @@ class Span:
     """A past time span, (start, end], to compare a window of `hours` with."""
 
     hours: int
-    name: str  # before: the same length just before. last_week: the same hours a week ago.
+    name: str  # before: the same length right before the window. last_week: the same hours a week ago.
     start: datetime
     end: datetime
 

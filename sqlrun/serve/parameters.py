@@ -25,9 +25,9 @@ class Number:
     among: tuple[int, ...] = ()
 
     def read(self, name: str, text: str) -> int:
-        """Read it.
+        """Return the value in a query text; `name` is the parameter's name in messages.
 
-        Raises: Wrong.
+        Raises: Wrong if the text is invalid.
         """
         sound = text.isascii() and text.isdecimal() and len(text) <= 9
         if self.among:
@@ -38,7 +38,7 @@ class Number:
         return int(text)
 
     def schema(self) -> dict[str, Any]:
-        """Describe it as JSON Schema."""
+        """Return the parameter's JSON Schema."""
         bounds: dict[str, Any] = {"enum": list(self.among)} if self.among else {}
         if not self.among:
             bounds = {"minimum": self.least, "maximum": self.most}
@@ -53,16 +53,16 @@ class Text:
     most: int = LONGEST_VALUE
 
     def read(self, name: str, text: str) -> str:
-        """Read it.
+        """Return the value in a query text; `name` is the parameter's name in messages.
 
-        Raises: Wrong.
+        Raises: Wrong if the text is invalid.
         """
         if len(text) > self.most or "\0" in text or not text:
             raise Wrong(f"`{name}` must be a text of 1 to {self.most} letters")
         return text
 
     def schema(self) -> dict[str, Any]:
-        """Describe it as JSON Schema."""
+        """Return the parameter's JSON Schema."""
         return {"type": "string", "minLength": 1, "maxLength": self.most}
 
 
