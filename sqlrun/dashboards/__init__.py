@@ -1,4 +1,4 @@
-"""A declared dashboard: its parts, the types that it can show, and what its parts are called.
+"""A declared dashboard: its parts, the column types it supports, and default names.
 
-`nouns.Dashboard` is what an exposure declares: `load` reads it, `serve` answers from it.
+`nouns.Dashboard` is the declaration in an exposure: `load` reads it, `serve` answers from it.
 """

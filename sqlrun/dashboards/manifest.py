@@ -1,4 +1,4 @@
-"""What a phone needs to keep a dashboard's page beside its apps: a web manifest for each. Pure."""
+"""Web manifests, with which a phone installs a dashboard's page as an app. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ICONS = (
 
 
 def manifests(boards: Iterable[Dashboard]) -> Mapping[str, bytes]:
-    """Write the manifests, by their names under /static/."""
+    """Return the manifest of each dashboard as JSON, by its name under /static/."""
     return {f"{board.api}.webmanifest": json.dumps(_manifest(board), ensure_ascii=False).encode() for board in boards}
 
 

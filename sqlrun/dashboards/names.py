@@ -1,4 +1,4 @@
-"""What a dashboard's parts are called where its YAML doesn't say it. Pure."""
+"""Default names of a dashboard's parts, used where its YAML has none. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlrun.dashboards.nouns import Words
 
 
 def entity_name(column: str) -> str:
-    """Return what a key column names: the part before `_id`, `_key` or `_code`.
+    """Return the entity's name from its key column: the part before `_id`, `_key` or `_code`.
 
     >>> entity_name("site_id"), entity_name("SKU")
     ('site', 'sku')
@@ -17,7 +17,7 @@ def entity_name(column: str) -> str:
 
 
 def titled(name: str) -> str:
-    """Make a label of a column's name.
+    """Return a label made from a column's name.
 
     >>> titled("n_orders"), titled("total_sales")
     ('Orders', 'Total sales')
@@ -26,6 +26,6 @@ def titled(name: str) -> str:
 
 
 def in_english(words: Words) -> str:
-    """Return a text in English, else in the first language that there is."""
+    """Return a text in English, else in its first language; "" if it has none."""
     texts = dict(words)
     return texts.get("en") or texts.get("") or next(iter(texts.values()), "")

@@ -1,4 +1,4 @@
-"""The nouns of a dashboard that an exposure declares, as frozen values. Pure."""
+"""The parts of a dashboard that an exposure declares, as frozen values. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 # Words by language, such as (("en", "Orders"), ("de", "Bestellungen")); "" is the language of a plain text.
 Words = tuple[tuple[str, str], ...]
-# How a measure is written; the first is the default for whole numbers, the second for others.
+# Formats of a measure. The default is the first for whole numbers, the second for others.
 COUNT, NUMBER, MONEY, PERCENT, SECONDS = FORMATS = ("count", "number", "money", "percent", "seconds")
-# What a window is compared with: the window of the same length before it, and the same hours a week earlier.
+# The comparisons of a window: with the window of the same length before it, and with the same hours a week earlier.
 BEFORE, LAST_WEEK = COMPARISONS = ("before", "last_week")
-# Hours of the windows where neither the dashboard nor a var of the column's name has them.
+# Widths of the windows in hours, unless the dashboard or a var of the column's name sets them.
 DEFAULT_WIDTHS = (1, 24, 168)
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Whose numbers a dashboard shows, such as a site. `table` "" : the windows' own table names the entities.
+    """The owner of a dashboard's numbers, such as a site. If `table` is "", the table of windows has its columns.
 
-    `name` is a part of the API's paths and of `sqlrun serve token --NAME`; `plural` is the claim of tokens that lists
-    keys. `label`, `place`, `currency` and `time_zone` are columns of `table`, "" where there is none.
+    `name` is part of the API's paths and of `sqlrun serve token --NAME`. `plural` is the token claim that lists keys.
+    `label`, `place`, `currency` and `time_zone` are columns of `table`; "" where there is none.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A measure divided by another one, shown beside a measure. Both are names of measures."""
+    """A quotient of two measures, shown next to a measure. `value` and `per` are names of measures."""
 
     value: str
     per: str
@@ -44,9 +44,9 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of a window. `table` "" : the windows' table. `in_trend`: the trend's tables have the column too.
+    """A number of a window, in the column `column` of `table`; "" is the table of windows.
 
-    `whole`: the column's type holds whole numbers.
+    `in_trend`: the tables of the trend have the column too. `whole`: the column's type is an integer.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Measure:
 
     @property
     def adds_up(self) -> bool:
-        """Return whether an entity without a row in a window has 0 there; other measures have nothing."""
+        """Return whether an entity without a row in a window has the value 0; other measures are null there."""
         return self.format in (COUNT, MONEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A table with a time in each row: the start of its hour, or the end of its slot."""
+    """A table with a time in each row: the start of the row's hour, or the end of its slot."""
 
     table: str
     at: str
@@ -76,7 +76,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """Where all items of a ranked list are added up on demand: slots of items, and a table with the items' labels."""
+    """The tables that all items of a ranked list come from, on demand: slots of items, and labels of items."""
 
     slots: Timed
     money: str = ""
@@ -85,9 +85,10 @@ class Everything:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Ranked items of a window: an array of structs in the windows' table, or rows of another `table`.
+    """Ranked items of a window: an array of structs in the table of windows, or rows of another `table`.
 
-    `item`, `label`, `value` and `money` are fields of the struct or columns of the table. Without a label or money: "".
+    `item`, `label`, `value` and `money` are fields of the struct or columns of the table. The list has no label or
+    money where that is "".
     """
 
     name: str
@@ -106,8 +107,9 @@ class Ranked:
 class Dashboard:
     """A page and its API, over one table of windows: a row for each entity and window.
 
-    `api` names it in addresses. `hours` is the window column, `widths` are its windows in hours. `windows_label` is a
-    column of `windows` that names an entity that its own table lacks. `by_hour` and `by_slot` are the trend.
+    `api` is its name in addresses. `hours` is the column with the window's width; `widths` are the widths in hours.
+    `windows_label` is a column of `windows` with the label of an entity that the entity's table lacks. `by_hour` and
+    `by_slot` are the tables of the trend.
     """
 
     api: str
@@ -125,20 +127,20 @@ class Dashboard:
 
     @property
     def trend(self) -> tuple[Measure, ...]:
-        """Return the measures that are shown hour by hour."""
+        """Return the measures with an hourly trend."""
         return tuple(measure for measure in self.measures if measure.in_trend)
 
     @property
     def shown(self) -> tuple[Measure, ...]:
-        """Return the measures of the windows' own table."""
+        """Return the measures in the table of windows."""
         return tuple(measure for measure in self.measures if not measure.table)
 
     @property
     def beside(self) -> tuple[Measure, ...]:
-        """Return the measures of other tables."""
+        """Return the measures in other tables."""
         return tuple(measure for measure in self.measures if measure.table)
 
     @property
     def default_width(self) -> int:
-        """Return the window that is shown first: a day, where there is one."""
+        """Return the width of the initial window: a day if there is one, else the first."""
         return 24 if 24 in self.widths else self.widths[0]

@@ -1,4 +1,4 @@
-"""Which types of columns a dashboard can show, and as what. Pure."""
+"""Column types that a dashboard can show, by kind. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NUMBERS, KEYS_OF = "a number", "a text or a whole number"
 
 
 def kind_of(written: str) -> str:
-    """Return what a type is to a dashboard: one of the kinds above, "" for what it can't show."""
+    """Return a type's kind, one of the constants above; "" for a type that a dashboard can't show."""
     if written == "string":
         return TEXTS
     if written in WHOLE:
@@ -22,7 +22,7 @@ def kind_of(written: str) -> str:
 
 
 def fits(written: str, wanted: str) -> bool:
-    """Return whether a column of a type can be shown where a kind is wanted.
+    """Return whether a column of a type can be shown where the declaration expects a kind.
 
     >>> fits("decimal(18,2)", NUMBERS), fits("int", KEYS_OF), fits("date", NUMBERS)
     (True, True, False)

@@ -1,4 +1,4 @@
-"""The HTTP API: marts, dashboards and the operator's pages for owners.
+"""The HTTP server: the API of marts and dashboards, and the pages for owners and operators.
 
 Entry point: `command.serve_command`.
 """

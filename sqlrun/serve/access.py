@@ -1,6 +1,6 @@
-"""Who asks, by a signed token, and what they may see. Pure.
+"""Authentication by signed tokens, and the rows that a caller may see. Pure.
 
-A token is believed if one key in force has signed it, by that key's algorithm, and it hasn't expired.
+A token is valid if a current key has signed it with that key's algorithm, and it hasn't expired.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ OPERATOR = "operator"
 LONGEST_TOKEN = 8192
 MOST_OWNERS = 1000
 LONGEST_ID = 1000
-# The year 33658.
+# The largest time in a claim: the year 33658.
 LAST_TIME = 10**12
-# Tokens that were looked at are remembered: a page asks again every few minutes.
+# Maximum number of cached tokens: a page sends the same token every few minutes.
 REMEMBERED = 20_000
 NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose rows a caller may see: those of `owns`, ids by claim, or all of an operator.
+    """A caller and the rows that they may see: rows of `owns`, ids by claim, or all rows for an operator.
 
-    `until` is when the token ends (Unix time).
-    `id` tells callers apart in logs and limits, and says nothing of the token.
+    `until` is the token's expiry as Unix time. `id` distinguishes callers in logs and limits without revealing the
+    token.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Caller:
     until: float = float("inf")
 
     def may_see(self, claim: str, owner: str) -> bool:
-        """Return whether a row of this owner may be seen."""
+        """Return whether the caller may see rows of an owner."""
         return self.operator or owner in self.owned(claim)
 
     def owned(self, claim: str) -> frozenset[str]:
@@ -48,29 +48,29 @@ class Caller:
         return self.owns.get(claim, NOTHING)
 
 
-# On loopback without a key, whoever can open a socket here can read the files as well.
+# Without a key the server listens on loopback only, where a process that can open a socket can read the files too.
 ANYBODY_HERE = Caller("local", {}, True)
 
 
 class Refused(Exception):
-    """The token isn't believed; the text says why, and nothing of it."""
+    """The token is invalid; the text is the reason, without any part of the token."""
 
 
 class Gatekeeper:
-    """Reads tokens, and remembers those that it has believed. `claims` are those that list owners' ids."""
+    """Validates tokens, and caches valid ones. `claims` are the claims that list owners' ids."""
 
     def __init__(self, keys: Mapping[str, Key], claims: Collection[str]) -> None:
         self._keys, self._claims = keys, claims
         self._known: OrderedDict[str, Caller] = OrderedDict()
 
     def use(self, keys: Mapping[str, Key]) -> None:
-        """Believe these keys from now on, and nothing that others signed."""
+        """Replace the keys, and forget all cached tokens."""
         self._keys, self._known = keys, OrderedDict()
 
     def caller(self, token: str, now: float) -> Caller:
-        """Return who a token stands for.
+        """Return the caller of a token. `now` is Unix time.
 
-        Raises: Refused.
+        Raises: Refused if the token is invalid or has expired.
         """
         known = self._known.get(token)
         if known is None:
@@ -101,7 +101,7 @@ class Gatekeeper:
             )
         except Refused:
             raise
-        except Exception as error:  # of any kind: what a stranger wrote may be nested, huge or of another type
+        except Exception as error:  # of any kind: a stranger's token may be nested, huge or of a wrong type
             raise Refused(_why(error)) from None
         return _caller(claims, self._claims, sha256(token.encode()).hexdigest()[:12])
 
@@ -141,17 +141,17 @@ def _ids(claim: str, listed: Any) -> list[str]:
 
 
 def _is_time(value: Any) -> bool:
-    """Return whether a claim is a time in seconds: a finite number of this era, not merely what JSON calls a number."""
+    """Return whether a claim is a time in seconds: a finite number in range. JSON also parses NaN and Infinity."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -LAST_TIME < value < LAST_TIME
 
 
 def _is_id(value: Any) -> bool:
-    """Return whether a claim may be an id: a text that can be written, which half of a surrogate pair can't."""
+    """Return whether a claim may be an id: a text that UTF-8 can encode, so without a lone surrogate."""
     return isinstance(value, str) and len(value) <= LONGEST_ID and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def token(key: Key, owns: Mapping[str, list[str]], operator: bool, now: float, seconds: float) -> str:
-    """Sign a token for an owner's ids, by claim, or for an operator."""
+    """Return a signed token for an owner's ids, by claim, or for an operator. `now` is Unix time."""
     import jwt
 
     claims: dict[str, Any] = {"aud": AUDIENCE, "iat": int(now), "exp": int(now + seconds)}

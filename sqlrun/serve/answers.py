@@ -1,4 +1,4 @@
-"""Answers as bytes: a body, its mark, what of it is packed for whom. Pure."""
+"""HTTP responses: body, ETag and compression. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-# One network packet holds less; packing it would only cost time.
+# A smaller body fits in one network packet, so compression would cost time and save nothing.
 LEAST_PACKED = 1200
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
-# What a token's owner is told may be kept by their browser alone, and asked for again each time.
+# Only the browser of a token's owner may cache an answer, and it must revalidate it each time.
 OF_TICK: Headers = ((b"cache-control", b"private, no-cache"), (b"vary", b"authorization, accept-encoding"))
 NEVER: Headers = ((b"cache-control", b"no-store"), (b"vary", b"authorization"))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One whole answer. It is an ASGI application that says itself."""
+    """A complete response. It is an ASGI application that sends itself."""
 
     status: int
     body: bytes = b""
@@ -34,7 +34,7 @@ class Answer:
     headers: Headers = NEVER
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; without the body for HEAD."""
+        """Send the response; for HEAD and status 304 without a body."""
         length = str(len(self.body)).encode()
         headers = [*self.headers, (b"content-type", self.kind), (b"content-length", length)]
         if self.status == 304:
@@ -45,27 +45,27 @@ class Answer:
 
 
 def as_json(value: object) -> bytes:
-    """Write a value as JSON; times and decimals as texts."""
+    """Return a value as JSON; times and decimals become texts."""
     return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def problem(status: int, detail: str, headers: Headers = ()) -> Answer:
-    """Return what is wrong, in the form of RFC 9457."""
+    """Return an error response in the form of RFC 9457."""
     told = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return Answer(status, as_json(told), PROBLEM, (*NEVER, *headers))
 
 
-# The same bytes for what is another's, what is nobody's and what is no path.
+# The same bytes for another owner's key, an unknown key and an unknown path, so that a caller can't distinguish them.
 NOT_FOUND = problem(404, "there is nothing here that you may see")
 
 
 def mark_of(body: bytes) -> str:
-    """Return the mark of an answer that depends on who asks: of its own bytes."""
+    """Return the ETag of an answer that depends on the caller: a hash of its bytes."""
     return sha256(body).hexdigest()[:20]
 
 
 def matches(asked: bytes | None, tag: bytes) -> bool:
-    """Return whether a caller has an answer of this mark already (RFC 9110: weak comparison).
+    """Return whether an `If-None-Match` header has this ETag, by the weak comparison of RFC 9110.
 
     >>> matches(b'W/"1", "2"', b'W/"2"'), matches(b"*", b'"2"'), matches(None, b'"2"')
     (True, True, False)
@@ -77,7 +77,7 @@ def matches(asked: bytes | None, tag: bytes) -> bool:
 
 
 def packing(accepted: bytes | None) -> str:
-    """Choose how a caller likes bodies packed: `br`, `gzip` or "" for not at all.
+    """Return the compression for an `Accept-Encoding` header: `br`, `gzip` or "" for none.
 
     >>> packing(b"gzip, br"), packing(b"gzip;q=0.5"), packing(b"br;q=0"), packing(None)
     ('br', 'gzip', '', '')
@@ -93,7 +93,7 @@ def packing(accepted: bytes | None) -> str:
 
 
 def packed(body: bytes, how: str) -> bytes:
-    """Pack a body; the same bytes for the same body."""
+    """Return the compressed body; the same bytes for the same body."""
     if how == "br":
         import brotli
 

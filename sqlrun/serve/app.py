@@ -28,7 +28,7 @@ KEYS_EVERY = 1.0
 
 
 def application(site: Site, background: Callable[[], None] = lambda: None) -> Gate:
-    """Put the server together; `background` is called once it runs, in its loop."""
+    """Return the ASGI application. `background` is called once at startup, in the server's loop."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -55,12 +55,12 @@ def application(site: Site, background: Callable[[], None] = lambda: None) -> Ga
 
 
 def _pattern(route: Route) -> str:
-    """Write a route's path as the router takes it."""
+    """Return a route's path in the router's syntax."""
     return route.path.replace(f"{{{route.wide}}}", f"{{{route.wide}:path}}") if route.wide else route.path
 
 
 async def _turning(site: Site) -> None:
-    """Believe other keys as soon as their file says so, and no longer those that are gone from it."""
+    """Replace the keys when their file changes, which revokes the keys that it no longer lists."""
     while True:
         await asyncio.sleep(KEYS_EVERY)
         if site.keys.refresh():
@@ -118,7 +118,7 @@ async def _refused(_: Request, error: Exception) -> Answer:
 
 
 def _broken(error: Exception) -> Answer:
-    """Log where the server broke, and tell the caller nothing of it."""
+    """Log where the server failed, and return an error without that detail."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     sys.stderr.write(f"sqlrun serve: {type(error).__name__} at {where}\n")

@@ -1,4 +1,4 @@
-"""The routes of declared dashboards: entities, windows, hours, lists, and words for pages. Shell: the tick's files."""
+"""The routes of declared dashboards: entities, windows, hours, lists, declarations. Shell: the tick's files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sqlrun.serve.site import Ask, nothing_yet
 from sqlrun.serve.snapshot import Board, Snapshot
 
 MOST_ENTITIES = 1000
-# A key may be long, and a cursor is one.
+# Maximum number of characters in a key; a cursor is a key too.
 LONGEST_KEY = 1000
 
 
 async def entities(board: Dashboard, ask: Ask) -> Answer:
-    """List the entities that the caller may see, by key."""
+    """Return a page of the entities that the caller may see, in the order of their keys."""
     if ask.snapshot is None:
         return nothing_yet(ask.site)
     snapshot, held = ask.snapshot, ask.snapshot.boards[board.api]
@@ -61,7 +61,7 @@ async def hours(board: Dashboard, ask: Ask) -> Answer:
 
 
 async def items(board: Dashboard, ask: Ask) -> Answer:
-    """Return all items of a ranked list of one entity, added up on demand."""
+    """Return all items of an entity's ranked list, computed on demand."""
     if ask.snapshot is None:
         return nothing_yet(ask.site)
     held = ask.snapshot.boards[board.api]
@@ -87,7 +87,10 @@ def _items(ask: Ask, snapshot: Snapshot, held: Board, ranked: Ranked, row: int) 
 
 
 def _row(ask: Ask, held: Board) -> int | None:
-    """Find an entity; both questions are asked whatever the answer to the first, so that they take as long."""
+    """Return an entity's row; None if it is unknown or the caller may not see it.
+
+    Both lookups always run, so that the time of an answer doesn't reveal which keys exist.
+    """
     entity = held.declared.entity
     wanted = ask.path[entity.name]
     row, allowed = held.rows.get(wanted), ask.caller.may_see(entity.plural, wanted)
@@ -95,7 +98,7 @@ def _row(ask: Ask, held: Board) -> int | None:
 
 
 def routes(board: Dashboard) -> tuple[Route, ...]:
-    """List the routes of one dashboard."""
+    """Return the routes of one dashboard."""
     name, api = board.entity.name, board.api
     one = f"/api/v1/{api}/{{{name}}}"
     width = {"hours": Number(board.default_width, among=board.widths)}
@@ -122,7 +125,7 @@ def routes(board: Dashboard) -> tuple[Route, ...]:
 
 
 def listing(boards: tuple[Dashboard, ...]) -> Route:
-    """Return the route that says what pages have to know; it holds no number and no key."""
+    """Return the route with the dashboards' declarations for pages; it contains no figure and no key."""
     body = as_json({"dashboards": [described(board) for board in boards]})
 
     async def declared(ask: Ask) -> Answer:
@@ -133,7 +136,7 @@ def listing(boards: tuple[Dashboard, ...]) -> Route:
 
 
 def described(board: Dashboard) -> Mapping[str, Any]:
-    """Describe a dashboard to its page."""
+    """Return a dashboard's declaration for its page."""
     entity = board.entity
     return {
         "api": board.api,

@@ -1,4 +1,4 @@
-"""What `sqlrun serve` does: refuses what is unsafe, reads the newest tick, answers. Shell: the project, the network."""
+"""`sqlrun serve`: reject unsafe settings, read the newest tick, run the server. Shell: the project, the network."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def require_libraries() -> None:
-    """Refuse to serve without the libraries of the extra.
+    """Check that the libraries of the extra `serve` are installed.
 
-    Raises: UsageError that says how to install them.
+    Raises: UsageError with the command that installs them.
     """
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
@@ -44,7 +44,7 @@ def require_libraries() -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether nobody but this machine reaches an address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -56,7 +56,10 @@ def is_loopback(host: str) -> bool:
 
 
 def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datetime]) -> int:
-    """Carry out `sqlrun serve`."""
+    """Run `sqlrun serve` and return its exit code.
+
+    Raises: UsageError if a library is missing, or `host` isn't loopback and there is no key.
+    """
     require_libraries()
     from sqlrun.serve.keys import HOW, Keys
 
@@ -102,7 +105,7 @@ def _served(
     reader = Reader(ledger.warehouse, offered)
     live = Live(clock, timedelta(minutes=parse_duration(options["stale_after"])))
     watcher = Watcher(ledger, reader, live)
-    # What a mart lacks is told now, not by answers.
+    # A missing table or column fails the start, not each answer.
     watcher.look()
     rate, hosts = options["rate"], frozenset((*LOCAL_NAMES, *(name.lower() for name in options["allow_host"])))
     log = (lambda _: None) if options["no_access_log"] else logged
@@ -133,7 +136,7 @@ def _served(
 
 
 def addresses(root: str, boards: Sequence[str]) -> list[str]:
-    """Write where a server's pages are; several dashboards have an address each.
+    """Return the lines that list the addresses of a server's pages; each of several dashboards has its own.
 
     >>> addresses("http://a/", ["clicks"]), addresses("http://a/", ["clicks", "orders"])[1:]
     (['at http://a/  (Ctrl-C stops it)'], ['   http://a/clicks', '   http://a/orders'])
@@ -142,9 +145,9 @@ def addresses(root: str, boards: Sequence[str]) -> list[str]:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Listen.
+    """Return a listening socket.
 
-    Raises: UsageError if the address is taken, or isn't one of this machine's.
+    Raises: UsageError if the address is in use, or isn't an address of this machine.
     """
     plain = host.strip("[]")
     try:
@@ -156,15 +159,18 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _run(app: Any, listening: socket.socket) -> None:
-    # While a tick is read in its thread, an answer waits for so long at most before it is its turn (5 ms otherwise).
+    # While another thread reads a tick, an answer waits at most this long for the interpreter (default: 5 ms).
     sys.setswitchinterval(0.0005)
-    # A stop that was asked for is no failure; uvicorn passes it on once all is closed.
+    # Ctrl-C isn't a failure; uvicorn raises it again after the shutdown.
     with contextlib.suppress(KeyboardInterrupt):
         server_of(app).run(sockets=[listening])
 
 
 def server_of(app: Any, most: int = 0, seconds: float = 0) -> Any:
-    """Make the HTTP server; `most` connections, and `seconds` for a request to arrive, where they are given."""
+    """Return the HTTP server.
+
+    `most` is the maximum number of connections, `seconds` the time limit for a request to arrive; 0 is the default.
+    """
     import uvicorn
 
     from sqlrun.serve.connections import REQUEST_SECONDS, most_connections, protocol
@@ -173,7 +179,7 @@ def server_of(app: Any, most: int = 0, seconds: float = 0) -> Any:
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            # Streams of events have no end of their own: they are told first.
+            # Streams of events never end unless the application stops them, so it does that first.
             app.stop()
             await super().shutdown(sockets)
 
@@ -194,17 +200,17 @@ def server_of(app: Any, most: int = 0, seconds: float = 0) -> Any:
 
 
 def logged(entry: Mapping[str, Any]) -> None:
-    """Write one line of JSON to standard output: an access."""
+    """Write an entry of the access log to standard output, as one line of JSON."""
     try:
         sys.stdout.write(json.dumps(entry, ensure_ascii=True) + "\n")
     except OSError as error:
-        give_up(sys.stdout, error)  # whoever reads the log may leave; callers are served on
+        give_up(sys.stdout, error)  # the log's reader may exit; the server continues
 
 
 def print_token(root: Path, owners: Sequence[str], operator: bool, hours: float, file: Path | None) -> int:
-    """Carry out `sqlrun serve token`; `owners` are its words `--ENTITY KEY`.
+    """Run `sqlrun serve token`: print a token. `owners` are its words `--ENTITY KEY`.
 
-    Raises: UsageError if nobody is named, an entity isn't one of the project's, or there is no key to sign with.
+    Raises: UsageError if there is neither an owner nor `operator`, the project lacks an entity, or no key can sign.
     """
     require_libraries()
     from sqlrun.serve.access import token
@@ -223,7 +229,7 @@ def print_token(root: Path, owners: Sequence[str], operator: bool, hours: float,
 
 
 def _pairs(words: Sequence[str], nouns: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Read `--noun KEY` and `--noun=KEY`, as often as they stand.
+    """Yield the noun and the key of each `--noun KEY` and `--noun=KEY`.
 
     Raises: UsageError for another word.
     """

@@ -1,4 +1,4 @@
-"""Connections that end: whoever sends no whole request, or takes no answer, is let go of in time. Shell: sockets."""
+"""Connections with deadlines, for a request to arrive and for the peer to read an answer. Shell: sockets."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# How long a request may take to arrive, and an answer to be taken.
+# Time limits for a request to arrive, and for the peer to read an answer.
 REQUEST_SECONDS = 15.0
 ANSWER_SECONDS = 60.0
-# What may arrive before a request's headers have ended: twice what is answered.
+# Maximum bytes before the end of a request's headers: twice the gate's limit, which answers with an error.
 MOST_HEAD = 65_536
 MOST_CONNECTIONS = 5000
-# Files that the server opens besides connections.
+# File descriptors reserved for anything but connections.
 OTHER_FILES = 200
 
 
 def most_connections() -> int:
-    """Return how many connections may be open, after asking the system for as many as it gives."""
+    """Raise the process's limit of open files as far as needed, and return the maximum number of connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -33,7 +33,10 @@ def most_connections() -> int:
 
 @dataclass(slots=True)
 class Room:
-    """How many connections a server holds, and those without a request, the one that has waited longest first."""
+    """The maximum number of a server's connections, and its idle ones, the longest idle first.
+
+    `seconds` is the time limit for a request to arrive.
+    """
 
     most: int
     seconds: float
@@ -41,7 +44,7 @@ class Room:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. While no whole request is being answered a deadline runs."""
+    """One connection. It has a deadline whenever the server isn't answering a complete request."""
 
     room: Room
     _deadline: asyncio.TimerHandle | None = None
@@ -50,7 +53,7 @@ class Connection(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request, where there is room, or make some."""
+        """Wait for a request; if there are too many connections, abort the one that has been idle longest."""
         super().connection_made(transport)
         _notice_the_dead(transport)
         self.room.idle[self] = None
@@ -59,7 +62,7 @@ class Connection(HttpToolsProtocol):
             next(iter(self.room.idle)).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what waits."""
+        """Cancel the timers."""
         self.room.idle.pop(self, None)
         self._cancel()
         if self._writing is not None:
@@ -67,11 +70,11 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, but no head without end."""
+        """Parse received bytes; reject a head that is too long."""
         if self._in_head:
             self._head += len(data)
             if self._head > MOST_HEAD:
-                # The deadline goes on: it ends one who doesn't read this either.
+                # The deadline continues: it ends a connection whose peer doesn't read this either.
                 self.transport.write(TOO_LONG)
                 self.transport.close()
                 return
@@ -81,41 +84,41 @@ class Connection(HttpToolsProtocol):
             self._await()
 
     def on_message_begin(self) -> None:
-        """Begin to wait for the end of a request."""
+        """Start the deadline for the end of a request."""
         self._in_head = True
         self._await()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Count the next head anew."""
+        """Reset the size of the head for the next request."""
         self._head, self._in_head = 0, False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """A whole request is here: it may take its time to be answered."""
+        """Cancel the deadline: the request is complete, and its answer may take any time."""
         self._cancel()
         self._in_head = True
         self.room.idle.pop(self, None)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Count the connection as idle until its next request."""
         self.room.idle[self] = None
         super().on_response_complete()
 
     def timeout_keep_alive_handler(self) -> None:
-        """End a connection that nobody uses."""
-        # A plain close would wait for a reader who doesn't read.
+        """Abort an idle connection."""
+        # A plain close would wait for a peer that doesn't read.
         self._end()
 
     def pause_writing(self) -> None:
-        """Begin to wait for a reader."""
+        """Start the deadline for the peer to read."""
         super().pause_writing()
         if self._writing is None:
             self._writing = self.loop.call_later(ANSWER_SECONDS, self._end)
 
     def resume_writing(self) -> None:
-        """The reader reads."""
+        """Cancel the deadline: the peer reads again."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()
@@ -135,9 +138,9 @@ class Connection(HttpToolsProtocol):
 
 
 def protocol(most: int, seconds: float = REQUEST_SECONDS) -> type[Connection]:
-    """Return the protocol of one server, which holds so many connections.
+    """Return the protocol of one server with at most `most` connections.
 
-    Beyond that the one that has waited longest without a request goes: it is never the one who asks that is locked out.
+    A connection beyond that closes the one that has been idle longest, so idle peers can't lock out a new caller.
     """
     return type("Connection", (Connection,), {"room": Room(most, seconds)})
 
@@ -146,7 +149,7 @@ TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r
 
 
 def _notice_the_dead(transport: asyncio.Transport) -> None:
-    """Have the system ask a silent peer whether it is there, and give up one that takes nothing."""
+    """Let the system probe a silent peer, and close the connection of one that acknowledges nothing."""
     found = cast(Any, transport.get_extra_info("socket"))
     options: tuple[tuple[int, str, int], ...] = (
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
@@ -161,4 +164,4 @@ def _notice_the_dead(transport: asyncio.Transport) -> None:
             try:
                 found.setsockopt(level, option, value)
             except OSError:
-                return  # it has gone already, or isn't TCP
+                return  # the peer has disconnected, or the socket isn't TCP

@@ -1,6 +1,6 @@
-"""What a declared dashboard reads of a tick, and the SQL that makes its answers. Pure.
+"""The columns that a declared dashboard reads from a tick, and the SQL of its answers. Pure.
 
-All answers of a tick are computed when it is published, in one statement: a request finds bytes.
+One statement computes all answers of a tick when it is published, so that a request only looks up bytes.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from sqlrun.transpile.writer import identifier, string, timestamp
 
 WEEK = timedelta(hours=168)
 TREND_HOURS = 168
-# Maximum number of items in a prepared list that is made of rows.
+# Maximum number of items in a prepared list made from rows.
 MOST_ITEMS = 20
-# Maximum number of items that are added up on demand.
+# Maximum number of items in a list computed on demand.
 MOST_LISTED = 50
 ISO = "%Y-%m-%dT%H:%M:%SZ"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# The entity's key as every part of the statement has it: no name of a user's column meets it outside of its own table.
+# The entity's key in every part of the statement. A user's column of this name can't collide outside its own table.
 KEY = "_entity"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A past stretch of time, (start, end], that a window of `hours` is compared with."""
+    """A past time span, (start, end], to compare a window of `hours` with."""
 
     hours: int
-    name: str  # before: the same length just before. last_week: the same hours a week ago.
+    name: str  # before: the same length right before the window. last_week: the same hours a week ago.
     start: datetime
     end: datetime
 
 
 def spans(as_of: datetime, widths: Sequence[int], compare: Sequence[str] = (BEFORE, "last_week")) -> tuple[Span, ...]:
-    """List what each window is compared with.
+    """Return the spans that each window is compared with.
 
     >>> [(s.name, f"{s.start:%d %H}", f"{s.end:%d %H}") for s in spans(datetime(2026, 5, 14, 12), [24])]
     [('before', '12 12', '13 12'), ('last_week', '06 12', '07 12')]
@@ -56,21 +56,21 @@ def spans(as_of: datetime, widths: Sequence[int], compare: Sequence[str] = (BEFO
 
 
 def hour_of(moment: datetime) -> datetime:
-    """Return the start of a time's hour."""
+    """Return the start of the hour that contains a time."""
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
 def iso(moment: datetime) -> str:
-    """Write a time as answers have it."""
+    """Return a time in the format of answers: ISO 8601 in UTC."""
     return moment.astimezone(timezone.utc).strftime(ISO)
 
 
 def ranges(board: Dashboard, as_of: datetime) -> Mapping[str, tuple[tuple[str, datetime, datetime], ...]]:
-    """Return which times of the trend's tables are read; a table with another purpose too is read whole."""
+    """Return the time ranges to read from tables of the trend; a table with a second purpose is read in full."""
     starts = [span.start for span in spans(as_of, board.widths, board.compare)]
     low, found = hour_of(min(*starts, trend_start(as_of), as_of)), {}
     if board.by_slot is not None:
-        # Hours that are made of slots need all of them; else those of begun hours, of which there may be none.
+        # Without a table of hours, all slots are needed. With one, only slots of partial hours are, perhaps none.
         begun = tuple((board.by_slot.at, *edge) for edge in edges(board, as_of)) or ((board.by_slot.at, as_of, low),)
         found[board.by_slot.table] = begun if board.by_hour else ((board.by_slot.at, low, as_of),)
     if board.by_hour is not None:
@@ -81,14 +81,14 @@ def ranges(board: Dashboard, as_of: datetime) -> Mapping[str, tuple[tuple[str, d
 
 
 def edges(board: Dashboard, as_of: datetime) -> tuple[tuple[datetime, datetime], ...]:
-    """List the begun hours at the ends of the spans, (start, end]: of these the slots are read, of others the hours."""
+    """Return the partial hours at the ends of the spans, (start, end]: slots are read for these, hours for the rest."""
     found = spans(as_of, board.widths, board.compare)
     moments = sorted({moment for span in found for moment in (span.start, span.end)})
     return tuple((hour_of(moment), moment) for moment in moments if moment != hour_of(moment))
 
 
 def needs(board: Dashboard) -> Mapping[str, tuple[str, ...]]:
-    """List the columns without which a dashboard can't be shown, by table."""
+    """Return the columns that a dashboard requires, by table."""
     found: dict[str, list[str]] = {}
 
     def add(table: str, *columns: str) -> None:
@@ -110,17 +110,22 @@ def needs(board: Dashboard) -> Mapping[str, tuple[str, ...]]:
 
 
 def answers_sql(board: Dashboard, tables: Mapping[str, Relation], tick: int, as_of: datetime, since: str) -> str:
-    """Select a row for each entity that any table has, in the order of keys.
+    """Return SQL that selects a row for each entity of any table, in the order of keys.
 
-    Columns: the key; `known`, what is known of it as JSON; `window_<hours>`, the answer for each width as JSON; `hour`
-    and `trend_<n>`, lists of its hours (since 1970, in no order) and of the measures in them. `since` says when the
-    facts begin (ISO, "" where that isn't known): what began before can't be compared.
+    Its columns:
+
+    - the key
+    - `known`: the entity's fields as JSON
+    - `window_<hours>`: the answer for each width as JSON
+    - `hour` and `trend_<n>`: lists of the entity's hours (since 1970, in no order) and of the measures in them
+
+    `since` is the hour of the first fact (ISO; "" if unknown): a span that begins before it has no comparison.
     """
     return _Statement(board, tables, tick, as_of, since).sql()
 
 
 def known_fields(board: Dashboard) -> Mapping[str, str]:
-    """List what answers say of an entity beside its key: the name in the answer, its column, "" for none."""
+    """Return the fields of an entity in answers, without its key: the column by the field's name, "" for none."""
     entity = board.entity
     fields = {"name": entity.label}
     if entity.place:
@@ -129,13 +134,13 @@ def known_fields(board: Dashboard) -> Mapping[str, str]:
 
 
 def place_key(board: Dashboard) -> str:
-    """Return how answers call an entity's place: as its column."""
+    """Return the name of an entity's place in answers: its column, or `place` if another field has that name."""
     column = board.entity.place
     return "place" if column in ("id", "name", "currency", "time_zone") else column
 
 
 class _Statement:
-    """One statement over the tables of a tick; each part has a row for each entity, which its key names."""
+    """One statement over the tables of a tick. Each of its parts has one row for each entity."""
 
     def __init__(
         self, board: Dashboard, tables: Mapping[str, Relation], tick: int, as_of: datetime, since: str
@@ -146,7 +151,7 @@ class _Statement:
         self.named_by = board.entity.table or board.windows
 
     def sql(self) -> str:
-        """Join the parts."""
+        """Return the statement: its parts, joined by the key."""
         board = self.board
         parts = {"shown": self._shown()}
         if board.entity.table:
@@ -180,14 +185,14 @@ class _Statement:
             from known{joined} order by {KEY}"""
 
     def _grouped(self, table: str, columns: Sequence[str]) -> str:
-        """Select a row for each entity of a table."""
+        """Return a query with one row for each entity of a table."""
         return f"select {self._key()}, {', '.join(columns)} from {_name(table)} group by 1"
 
     def _key(self) -> str:
         return f"cast({_name(self.board.entity.key)} as varchar) as {KEY}"
 
     def _shown(self) -> str:
-        """Put an entity's windows side by side: whether there is a row, and each measure and list of it."""
+        """Return a query that pivots the windows: for each, whether a row exists, and its measures and lists."""
         board = self.board
         found = [f"{self._text(board.windows, board.windows_label)} as shown_name"]
         found += [] if board.entity.table else self._names()
@@ -204,7 +209,7 @@ class _Statement:
         return f"{aggregate} filter (where {_name(self.board.hours)} = {hours})"
 
     def _text(self, table: str, column: str) -> str:
-        """Take a text that a tick may lack."""
+        """Return an entity's text from a column; NULL if the tick lacks the column."""
         return f"max({_name(column)})" if column in self.types[table] else "cast(null as varchar)"
 
     def _names(self) -> list[str]:
@@ -212,15 +217,15 @@ class _Statement:
         return [f"{self._text(self.named_by, column)} as known_{name}" for name, column in fields]
 
     def _known(self) -> str:
-        """Write what is known of an entity; its windows' label where its own table has none."""
+        """Return the fields of an entity; without a name, it has the label in the table of windows."""
         fields = {name: _name(f"known_{name}") for name in known_fields(self.board)}
         fields["name"] = "coalesce(known_name, shown_name)"
         return ", ".join(f"{_text(name)}: {value}" for name, value in fields.items())
 
     def _hourly(self) -> str:
-        """Select the hours, as whole numbers since 1970: those of the table of hours, or the sums of the slots in each.
+        """Return a query of the hours, as integers since 1970: from the table of hours, or by adding up slots.
 
-        A slot is named by its end, so that the one that ends with an hour is of that hour.
+        A slot's time is its end, so a slot that ends on the full hour belongs to the hour before.
         """
         board = self.board
         if board.by_hour is not None:
@@ -233,7 +238,7 @@ class _Statement:
         return f"select {self._key()}, {at} as hour{sums} from {_name(board.by_slot.table)} group by 1, 2"
 
     def _whole(self) -> str:
-        """Add up the whole hours of each span, and list those of the trend, in one pass over the hours."""
+        """Return a query that adds up the full hours of each span and lists the trend's, in one pass over the hours."""
         measures = range(len(self.board.trend))
         trend = f"hour >= {_hours(trend_start(self.as_of))} and hour < {_hours(self.as_of, up=True)}"
         sums = [
@@ -248,7 +253,10 @@ class _Statement:
         return f"select {KEY}, {', '.join([*sums, *lists])} from hourly group by 1"
 
     def _begun(self, table: str, at: str) -> str:
-        """Add up, for each span, the begun hour at its end without the one at its start."""
+        """Return a query with, for each span, the partial hour at its end minus the one at its start.
+
+        `_whole` counts the hour at the start in full and omits the one at the end; this corrects both.
+        """
         sums, at = [], _name(at)
         for number, span in enumerate(self.compared):
             at_start = f"{at} > {_at(hour_of(span.start))} and {at} <= {_at(span.start)}"
@@ -261,7 +269,7 @@ class _Statement:
         return self._grouped(table, sums)
 
     def _beside(self, number: int, measure: Measure) -> str:
-        """Put a measure of another table side by side, window by window."""
+        """Return a query that pivots the windows of a measure in another table."""
         found = []
         for hours in self.board.widths:
             found.append(f"{self._only('count(*)', hours)} > 0 as there_b{number}_{hours}")
@@ -269,7 +277,7 @@ class _Statement:
         return self._grouped(measure.table, found)
 
     def _items(self, number: int, ranked: Ranked) -> str:
-        """List the first items of each window, of a table with a row for each."""
+        """Return a query of each window's first items, from a table with a row for each item."""
         types = self.types[ranked.table]
         columns = [c for c in (ranked.item, ranked.label, ranked.value, ranked.money) if c]
         fields = ", ".join(f"{_text(c)}: {_value(types[c], _name(c))}" for c in dict.fromkeys(columns))
@@ -302,7 +310,7 @@ class _Statement:
         return f"to_json({{{', '.join(f'{_text(name)}: {value}' for name, value in fields.items())}}})"
 
     def _compared(self, number: int, span: Span) -> str:
-        """Write what a window is compared with, and the change as a share; NULL where the facts begin later."""
+        """Return a span's sums and the window's relative change; NULL if the facts begin after the span's start."""
         if self.since and iso(hour_of(span.start)) < self.since:
             return "null"
         fields = {"from": _text(iso(span.start)), "to": _text(iso(span.end))}
@@ -335,19 +343,19 @@ def _at(moment: datetime) -> str:
 
 
 def _hours(moment: datetime, *, up: bool = False) -> int:
-    """Count the whole hours since 1970 before a time; the begun one too where `up` says so."""
+    """Return the number of full hours from 1970 to a time; `up` counts a partial hour too."""
     return (ceil if up else floor)(moment.timestamp() / 3600)
 
 
 def _value(kind: str, value: str) -> str:
-    """Write a value as answers have it: decimals as texts, so that no digit is lost; NULL for what isn't finite."""
+    """Return SQL of a value in answers: a decimal as text, which loses no digit; NULL for NaN and infinity."""
     if kind.startswith("decimal"):
         return f"cast({value} as varchar)"
     return f"case when isfinite({value}) then {value} end" if kind in ("float", "double") else value
 
 
 def _sum(kind: str, value: str) -> str:
-    """Write a sum of values of a type."""
+    """Return SQL of a sum of values of a type, as answers have it."""
     if kind.startswith("decimal"):
         return f"cast(cast({value} as decimal(38, {_scale(kind)})) as varchar)"
     return _value(kind, f"cast({value} as double)") if kind in ("float", "double") else f"cast({value} as hugeint)"
@@ -358,7 +366,7 @@ def _scale(kind: str) -> int:
 
 
 def _measure(measure: Measure, kind: str, value: str, there: str) -> str:
-    """Write a measure of a window; of one without a row what adds up is 0."""
+    """Return SQL of a measure in a window; without a row, an additive measure is 0."""
     shown = _value(kind, value)
     if not measure.adds_up:
         return shown
@@ -367,7 +375,7 @@ def _measure(measure: Measure, kind: str, value: str, there: str) -> str:
 
 
 def _listed(kind: str, items: str) -> str:
-    """Write a list of structs; as it is, where each field is written as it is."""
+    """Return SQL of a list of structs; unchanged if no field needs conversion."""
     fields = fields_of(kind) or {}
     written = {name: _value(of, f"item[{_text(name)}]") for name, of in fields.items()}
     if all(text == f"item[{_text(name)}]" for name, text in written.items()):
@@ -376,19 +384,19 @@ def _listed(kind: str, items: str) -> str:
 
 
 def _share(now: str, before: str) -> str:
-    """Write a change as a share; NULL where there was nothing, or less, to compare with."""
+    """Return SQL of a relative change; NULL if the value before isn't positive."""
     then = f"cast({before} as double)"
     share = f"round((cast({now} as double) - {then}) / {then}, 4)"
     return f"case when {then} > 0 and isfinite({then}) and isfinite({share}) then {share} end"
 
 
 def trend_start(as_of: datetime) -> datetime:
-    """Return which hour the trend begins with."""
+    """Return the first hour of the trend."""
     return hour_of(as_of - timedelta(hours=TREND_HOURS))
 
 
 def trend(board: Dashboard, known: str, tick: int, as_of: datetime, lists: Mapping[str, Sequence[Any]]) -> str:
-    """Write the hours of an entity as JSON, in order; `lists` has a row's lists of `answers_sql`."""
+    """Return the hours of an entity as JSON, in order. `lists` are the list columns of its row from `answers_sql`."""
     columns = [lists[f"trend_{number}"] for number in range(len(board.trend))]
     rows = sorted(zip(lists["hour"], *columns, strict=True), key=lambda row: row[0])
     told: dict[str, Any] = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of))}
@@ -399,14 +407,14 @@ def trend(board: Dashboard, known: str, tick: int, as_of: datetime, lists: Mappi
 
 
 def _plain(value: Any, whole: bool) -> Any:
-    """Write a value of the trend; sums of whole numbers come as decimals, since they may be longer than 64 bits."""
+    """Return a value of the trend for JSON. Sums of integers arrive as decimals, since they may exceed 64 bits."""
     if isinstance(value, Decimal):
         return int(value) if whole else f"{value:f}"
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def behind(ranked: Ranked, tables: Mapping[str, Relation], as_of: datetime, hours: int) -> Mapping[str, Relation]:
-    """Return the tables that a list is added up from, the slots narrowed to a window."""
+    """Return the tables of a list computed on demand, the slots narrowed to a window."""
     assert ranked.everything is not None
     slots, names = ranked.everything.slots, ranked.everything.names
     found = {slots.table: replace(tables[slots.table], ranges=((slots.at, as_of - timedelta(hours=hours), as_of),))}
@@ -416,7 +424,7 @@ def behind(ranked: Ranked, tables: Mapping[str, Relation], as_of: datetime, hour
 def items_sql(
     board: Dashboard, ranked: Ranked, tables: Mapping[str, Relation], key: str, as_of: datetime, hours: int
 ) -> str:
-    """Add up all items of one entity in one window as JSON, the highest value first, at most `MOST_LISTED` of them."""
+    """Return SQL that adds up an entity's items in a window as JSON: at most `MOST_LISTED`, highest value first."""
     assert ranked.everything is not None
     table, at, money = ranked.everything.slots.table, _name(ranked.everything.slots.at), ranked.everything.money
     types = {column.name: column.type for column in tables[table].columns}

@@ -1,6 +1,6 @@
-"""Server-sent events: one for each new tick, for as long as a token holds. Shell: open connections.
+"""Server-sent events: one for each new tick, until the token expires. Shell: open connections.
 
-An event says that there is a tick, and nothing of what is in it: whoever is told asks again, with their token.
+An event announces a tick and contains none of its data; listeners then request the data with their token.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlrun.serve.dashboard import iso
 from sqlrun.serve.site import Ask
 from sqlrun.serve.snapshot import Snapshot
 
-# A comment now and then keeps proxies from closing a quiet stream.
+# Seconds between comments, which prevent proxies from closing a silent stream.
 COMMENT_EVERY = 15.0
 MOST_STREAMS = 2000
 MOST_OF_ONE = 20
@@ -29,13 +29,13 @@ HEADERS = [
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """One open stream. It is an ASGI application that goes on until the caller leaves, or may listen no longer."""
+    """One open stream. It is an ASGI application that runs until the caller disconnects or the token expires."""
 
     ask: Ask
 
     @staticmethod
     def open(ask: Ask) -> Answer | Events:
-        """Begin a stream, if there aren't too many."""
+        """Return a stream, or an error if there are too many."""
         listening = list(ask.site.waiting.values())
         if len(listening) >= MOST_STREAMS:
             return problem(503, "too many listen already", ((b"retry-after", b"30"),))
@@ -44,7 +44,7 @@ class Events:
         return Events(ask)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the shown tick at once, then each new one."""
+        """Send the current tick immediately, then each new one."""
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})

@@ -1,4 +1,4 @@
-"""What every request passes before it reaches a route: size, host, method, token, limit. Shell: the clock, the log."""
+"""Checks of every request before its route: size, host, method, token, rate limit. Shell: the clock, the log."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Gate:
         self._told = False
 
     def stop(self) -> None:
-        """End what has no end of its own, before the server waits for all to end."""
+        """End the streams of events, before the server waits for open requests."""
         self.site.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or pass it on; count and log it either way."""
+        """Reject a request or pass it on; count and log it either way."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -72,7 +72,7 @@ class Gate:
             self._note(scope, status, length, time.perf_counter() - started)
 
     def _refusal(self, scope: Scope) -> Answer | None:
-        """Return why a request is refused, or None; whatever breaks on the way is the request's fault."""
+        """Return the answer that rejects a request, or None; an unexpected error counts as a bad request."""
         try:
             return self.refusal(scope)
         except Exception as error:
@@ -80,7 +80,7 @@ class Gate:
             return problem(400, "this request can't be read", CLOSE)
 
     def refusal(self, scope: Scope) -> Answer | None:
-        """Return why a request isn't passed on; None for one that is, which then knows its caller."""
+        """Return the answer that rejects a request; None if it may pass. Set the caller and address in `scope`."""
         headers = scope["headers"]
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
             return problem(414, "the address is too long", CLOSE)
@@ -98,12 +98,12 @@ class Gate:
             scope[CALLER] = self._caller(given.get(b"authorization"))
         except Refused as error:
             return self._limited(address) or problem(401, str(error), CHALLENGE)
-        # A page and what it loads lie in memory, and all behind one proxy may ask for them at once.
+        # Pages and their files have no limit: they are in memory, and all users behind a proxy may load them at once.
         is_page = scope["path"] in self.site.pages or scope["path"].startswith("/static/")
         return None if is_page else self._limited(scope[CALLER].id or address)
 
     def _address(self, scope: Scope, given: Mapping[bytes, bytes]) -> str:
-        """Return where a request comes from; a proxy that nobody declared is told of once."""
+        """Return the address of a request's caller; warn once about an undeclared proxy."""
         peer = str((scope.get("client") or ("",))[0])
         if FORWARDED in given and not self.site.proxies.trusts(peer) and not self._told:
             self._told = True
@@ -133,7 +133,7 @@ class Gate:
             {
                 "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                 "method": scope["method"],
-                # Without the query: what is asked for may be told, what a caller typed may not.
+                # Without the query, which may contain a caller's input.
                 "path": scope["path"][:LOGGED_PATH],
                 "status": status,
                 "bytes": length,
@@ -145,7 +145,7 @@ class Gate:
 
 
 def _host(header: bytes) -> str:
-    """Take the name out of a Host header.
+    """Return the name in a Host header, without its port.
 
     >>> _host(b"localhost:8000"), _host(b"[::1]:80"), _host(b"Example.com")
     ('localhost', '[::1]', 'example.com')

@@ -1,6 +1,6 @@
-"""The keys that tokens are signed with: one of the environment, or a file of several. Shell: environment, files.
+"""The keys that sign tokens: one in the environment, or several in a file. Shell: environment, files.
 
-The file is a JSON Web Key Set (RFC 7517). Each key has one algorithm, by its kind: a token can't choose another.
+The file is a JSON Web Key Set (RFC 7517). A key's type determines its algorithm; a token can't choose another.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOW = f"export {VARIABLE}=$(openssl rand -hex 32)"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key; `signs` tells whether tokens can be made with it, or only looked at."""
+    """One key. `signs`: it can sign tokens; other keys only verify them."""
 
     kid: str
     algorithm: str
@@ -35,7 +35,7 @@ class Key:
 
 
 class Keys:
-    """The keys that are in force. A file is read again when it changes; while it can't be, the last ones stay."""
+    """The current keys. `refresh` reads a changed file again; while it is unreadable, the last keys stay valid."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -49,7 +49,7 @@ class Keys:
             self.by_id = {"": _of_secret(secret)}
 
     def refresh(self) -> bool:
-        """Read the file again if it has changed; tell whether there are other keys now."""
+        """Read the file again if it has changed; return whether the keys were replaced."""
         if self.file is None:
             return False
         try:
@@ -66,7 +66,7 @@ class Keys:
     def signing(self) -> Key:
         """Return the first key that can sign.
 
-        Raises: UsageError if there is none.
+        Raises: UsageError if no key can.
         """
         for key in self.by_id.values():
             if key.signs:
@@ -91,9 +91,9 @@ def _of_secret(secret: str) -> Key:
 
 
 def _of_file(file: Path) -> Mapping[str, Key]:
-    """Read a key set.
+    """Return the keys of a file, by their `kid`.
 
-    Raises: UsageError that names the key, and shows none of it.
+    Raises: UsageError that names the wrong key without revealing any of it.
     """
     try:
         listed = json.loads(file.read_bytes())["keys"]
@@ -133,5 +133,5 @@ def _made(node: dict[str, Any], algorithm: str, what: str) -> PyJWK:
     try:
         return PyJWK(node, algorithm)
     except (PyJWTError, ValueError, TypeError, KeyError):
-        # What the library says may show the key.
+        # The library's message may contain the key.
         raise UsageError(f"{what} can't be read as a JSON Web Key") from None

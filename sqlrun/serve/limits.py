@@ -1,16 +1,16 @@
-"""How many requests a caller may make: a bucket of tokens for each, refilled as time goes. Pure."""
+"""Rate limits: a token bucket for each caller. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
 
-# So many callers are remembered; the one that asked longest ago is forgotten, whose bucket is full again by then.
+# Maximum number of buckets. The least recently used one is evicted first; it is full again by then.
 MOST_CALLERS = 50_000
 
 
 class Limits:
-    """Buckets by caller. `rate` requests a second, and `burst` at once; a rate of 0 is no limit.
+    """Buckets by caller: `rate` requests per second, and `burst` at once. A rate of 0 means no limit.
 
     >>> limits = Limits(rate=1, burst=2)
     >>> [limits.wait("a", now) for now in (0.0, 0.0, 0.0, 1.0)]
@@ -22,7 +22,7 @@ class Limits:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, caller: str, now: float) -> int:
-        """Take one request of a caller's; give after how many seconds it may come, 0 for now. `now` is monotonic."""
+        """Count a request of a caller; return the seconds to wait before it, 0 if it may pass. `now` is monotonic."""
         if not self.rate:
             return 0
         left, since = self._buckets.get(caller, (self.burst, now))

@@ -1,6 +1,6 @@
-"""The newest published tick, held in memory and swapped whole within a second of its publishing. Shell: threads, clock.
+"""The newest published tick in memory, replaced within a second of a publish. Shell: threads, clock.
 
-What is held stays while the warehouse can't be read; then `problem` says why, and answers tell how old they are.
+If the warehouse can't be read, the last tick stays: `problem` is the reason, and answers include their age.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sqlrun.errors import EngineError, SqlrunError, first_line
 from sqlrun.publish.ledger import Ledger
 from sqlrun.serve.snapshot import Reader, Snapshot
 
-# Looking is a listing of one folder.
+# Seconds between looks; a look lists one folder.
 LOOK_EVERY = 0.25
 RETRY_EVERY = 1.0
 
 
 @dataclass
 class Live:
-    """What answers are made of: read `snapshot` once for an answer, and it is of one tick."""
+    """The shown tick and its freshness. An answer reads `snapshot` once, so that all of it comes from one tick."""
 
     clock: Callable[[], datetime]
     stale_after: timedelta
@@ -31,22 +31,22 @@ class Live:
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def age(self, snapshot: Snapshot) -> int:
-        """Return how many seconds ago a tick's `as_of` was; 0 for one of the future."""
+        """Return the seconds since a tick's `as_of`; 0 if it is in the future."""
         return max(0, int((self.clock() - snapshot.published.as_of).total_seconds()))
 
     def stale(self, snapshot: Snapshot) -> bool:
-        """Return whether a tick is older than it should be, or a newer one could not be read."""
+        """Return whether a tick is older than `stale_after`, or the warehouse can't be read."""
         return bool(self.problem) or self.age(snapshot) > self.stale_after.total_seconds()
 
     def show(self, snapshot: Snapshot) -> None:
-        """Answer from this tick from now on."""
+        """Replace the shown tick and notify the listeners."""
         self.snapshot, self.problem = snapshot, ""
         for tell in list(self.listeners):
             tell()
 
 
 class Watcher:
-    """Looks for a newly published tick, in a thread of its own."""
+    """A thread that polls for newly published ticks."""
 
     def __init__(self, ledger: Ledger, reader: Reader, live: Live) -> None:
         self.ledger, self.reader, self.live = ledger, reader, live
@@ -55,20 +55,20 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="sqlrun-watcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking; a tick that is being read is read to its end."""
+        """Stop the thread, after it has read any tick in progress, and close the reader's engine."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
         self.reader.engine.close()
 
     def look(self) -> None:
-        """Read the newest published tick if it isn't the one that is shown; nothing where no log entry is new.
+        """Read and show the newest published tick if it differs from the shown one. Without a new commit, do nothing.
 
-        Raises: SqlrunError if the warehouse or what it holds can't be read.
+        Raises: SqlrunError if the warehouse can't be read, or the tick lacks a required table or column.
         """
         head = delta_table.head(self.ledger.path)
         if head is None and self.live.snapshot is not None:
@@ -92,5 +92,5 @@ class Watcher:
             except SqlrunError as error:
                 self.live.problem, wait = first_line(error), RETRY_EVERY
             except Exception as error:
-                # Whatever it is, the last good tick is still answered.
+                # Whatever the error, the server continues to answer from the last good tick.
                 self.live.problem, wait = f"{type(error).__name__}: {first_line(error)}", RETRY_EVERY

@@ -1,4 +1,4 @@
-"""Rows of any mart that an exposure serves: one SELECT of declared columns, its values written as literals. Pure."""
+"""SQL for rows of a mart that an exposure serves: one SELECT of declared columns, with values as literals. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 def rows_sql(
     table: Relation, mart: Mart, owns: Iterable[str] | None, keys: Mapping[str, str], offset: int, limit: int
 ) -> str:
-    """Select the rows of some owners (None: all) with these keys as JSON, in the order of the grain.
+    """Return SQL that selects the rows of `owns` (None: all owners) with these keys as JSON, in the order of the grain.
 
-    Raises: Wrong for a value that a key's type doesn't have.
+    Raises: Wrong if a value doesn't have its key's type.
     """
     types = {column.name: column.type for column in table.columns}
     conditions = [f"{_name(key)} = {literal(key, types[key], text)}" for key, text in keys.items()]
@@ -45,7 +45,7 @@ def _name(column: str) -> str:
 
 
 def _shown(column: StoredColumn) -> str:
-    """Write a value as answers have it: decimals and times as texts."""
+    """Return SQL of a value in answers: decimals, dates and times as texts."""
     if column.type.startswith("decimal") or column.type == "date":
         return f"cast({_name(column.name)} as varchar)"
     if column.type == "timestamp":
@@ -54,9 +54,9 @@ def _shown(column: StoredColumn) -> str:
 
 
 def literal(name: str, kind: str, text: str) -> str:
-    """Write a caller's value as a literal of a column's type.
+    """Return a caller's value as a literal of a column's type.
 
-    Raises: Wrong if it is none.
+    Raises: Wrong if it isn't a value of the type, or no literal of the type is supported.
 
     >>> literal("a", "string", "x'; drop table y"), literal("n", "int", "24")
     ("'x''; drop table y'", "try_cast('24' as INT)")
@@ -77,7 +77,7 @@ def literal(name: str, kind: str, text: str) -> str:
     if kind == "string":
         return string(text, "duckdb")
     if kind in WHOLE or kind in ("boolean", "date") or kind.startswith("decimal"):
-        # Out of the type's range is no row, not an error.
+        # A value outside the type's range matches no row; it isn't an error.
         return f"try_cast({string(text, 'duckdb')} as {type_name(kind, 'duckdb')})"
     if kind == "timestamp":
         return f"cast({string(text, 'duckdb')} as timestamptz)"
@@ -85,7 +85,7 @@ def literal(name: str, kind: str, text: str) -> str:
 
 
 def cursor(mark: str, offset: int) -> str:
-    """Write where the next page begins, in which tick.
+    """Return the cursor of the next page: the mark of its tick, and the offset of its first row.
 
     >>> position(cursor("7-ab", 100))
     ('7-ab', 100)
@@ -94,9 +94,9 @@ def cursor(mark: str, offset: int) -> str:
 
 
 def position(text: str) -> tuple[str, int]:
-    """Read what `cursor` wrote.
+    """Return the mark and the offset of a cursor.
 
-    Raises: Wrong for anything else.
+    Raises: Wrong if `cursor` can't have written it.
     """
     try:
         plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")

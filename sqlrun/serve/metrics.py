@@ -1,4 +1,4 @@
-"""What the server counts of itself, as Prometheus reads it. Pure."""
+"""The server's Prometheus metrics. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Metrics:
-    """Counters of one server; a label is a route as it is declared, never a path as it was asked for."""
+    """Metrics of one server. Labels are declared routes, never requested paths, so their number is bounded."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -33,5 +33,5 @@ class Metrics:
         found[1].observe(seconds)
 
     def text(self) -> bytes:
-        """Write all of them in Prometheus' form."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""What a project's exposures let `sqlrun serve` give: to whom, and by which columns it may be asked. Pure."""
+"""The marts and dashboards that a project's exposures serve, with their owners and key columns. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from sqlrun.project import Project
 
 @dataclass(frozen=True, slots=True)
 class Mart:
-    """A table that callers may ask for: whose its rows are (`owned_by`, "": operators' alone), and by which columns.
+    """A table that the API serves.
 
-    `claim` is the claim of tokens that lists an owner's ids.
+    `owned_by` is the column with a row's owner; if it is "", only operators may see the table. `claim` is the token
+    claim that lists an owner's ids. `keys` are the columns that a caller may filter by.
     """
 
     name: str
@@ -27,29 +28,29 @@ class Mart:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a project's exposures let `sqlrun serve` give: its marts by name, and its dashboards in their order."""
+    """The served parts of a project: its marts by name, and its dashboards in the order of declaration."""
 
     marts: Mapping[str, Mart]
     boards: tuple[Dashboard, ...]
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """List the claims of tokens that name owners."""
+        """Return the token claims that list owners' ids."""
         named = [board.entity.plural for board in self.boards]
         named += [mart.claim for mart in self.marts.values() if mart.claim]
         return tuple(dict.fromkeys(named))
 
     @property
     def nouns(self) -> Mapping[str, str]:
-        """Return the claim of each noun that `sqlrun serve token` takes as an option."""
+        """Return the claim of each noun that is an option of `sqlrun serve token`."""
         owned = {mart.claim.removesuffix("s"): mart.claim for mart in self.marts.values() if mart.claim}
         return owned | {board.entity.name: board.entity.plural for board in self.boards}
 
 
 def offer(project: Project) -> Offer:
-    """Put together what exposures declare; a table that two of them serve may be asked by the keys of both.
+    """Return what a project's exposures serve. A table in two exposures has the keys of both.
 
-    Raises: UsageError if no exposure is served, or two give one table to different owners.
+    Raises: UsageError if no exposure is served, or two assign a table to different owners.
     """
     columns = {m.name: [c.name for c in m.columns] for m in project.models}
     columns |= {s.name: [c.name for c in s.columns] for s in project.seeds}
@@ -76,7 +77,7 @@ def offer(project: Project) -> Offer:
 
 
 def claim_of(column: str, boards: Iterable[Dashboard | None]) -> str:
-    """Return the claim that lists the ids of a column: that of the first dashboard by it, else the column's plural.
+    """Return the claim that lists a column's ids: from the first dashboard with this key, else the column's plural.
 
     >>> claim_of("site_id", ())
     'sites'

@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, written from its routes. Pure."""
+"""The API's OpenAPI 3.1 description, generated from its routes. Pure."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ REFUSALS = {
 
 
 class Shapes:
-    """The answers of one dashboard's routes, as JSON Schema."""
+    """JSON Schemas of one dashboard's answers."""
 
     def __init__(self, board: Dashboard) -> None:
         self.board = board
         self.entity = _object(id=_text(), **dict.fromkeys(known_fields(board), MAYBE))
 
     def entities(self) -> Schema:
-        """Describe a page of entities."""
+        """Return the schema of a page of entities."""
         return _object(tick=COUNT, as_of=TIME, **{self.board.entity.plural: _list(self.entity)}, next=MAYBE)
 
     def window(self) -> Schema:
-        """Describe a window."""
+        """Return the schema of a window."""
         board = self.board
         fields = {board.entity.name: self.entity, "tick": COUNT, "as_of": TIME, "hours": COUNT}
         fields |= {measure.name: NUMBER for measure in board.measures}
@@ -87,18 +87,18 @@ class Shapes:
         return _object(**fields, **dict.fromkeys(board.compare if board.trend else (), self.compared()))
 
     def compared(self) -> Schema:
-        """Describe what a window is compared with."""
+        """Return the schema of a comparison."""
         fields = {"from": TIME, "to": TIME, **{measure.name: NUMBER for measure in self.board.trend}}
         return _or_null(_object(**fields, **{f"{measure.name}_change": SHARE for measure in self.board.trend}))
 
     def trend(self) -> Schema:
-        """Describe the hours of an entity."""
+        """Return the schema of an entity's hours."""
         fields = {"tick": COUNT, "as_of": TIME, "from": TIME, self.board.entity.name: self.entity}
         lists = {measure.name: _list(NUMBER) for measure in self.board.trend}
         return _object(**fields, hour_at=_list(TIME), **lists)
 
     def items(self) -> Schema:
-        """Describe a ranked list; its items stand under its name."""
+        """Return the schema of a ranked list. It omits the items, whose field has the list's name."""
         return _object(**{self.board.entity.name: self.entity}, tick=COUNT, as_of=TIME, hours=COUNT)
 
 
@@ -109,7 +109,7 @@ def _item(ranked: Ranked) -> Schema:
 
 
 def description(routes: Iterable[Route]) -> Mapping[str, Any]:
-    """Describe routes; each path has one operation, a GET."""
+    """Return the OpenAPI description of routes; each path has one operation, a GET."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "sqlrun serve", "version": __version__, "description": "Published ticks, read only."},

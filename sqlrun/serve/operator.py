@@ -1,6 +1,6 @@
-"""What operators are shown: ticks, sources, models, checks, quarantine, as kept beside the ledger. Shell: Delta files.
+"""Operators' views: ticks, sources, models, checks, quarantine. Shell: the ledger, system tables, landing tables.
 
-Each view is read once for each state of the books, and kept; what may be personal in a line is masked.
+A view is cached until the ledger or a system table changes. Values that may be personal are masked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rows = list[dict[str, Any]]
 
 
 class Operations:
-    """The books of one environment. `nouns` tells which columns are personal."""
+    """The views of one environment. The project's `pii` tags mark personal columns."""
 
     def __init__(self, ledger: Ledger, project: Project) -> None:
         self._ledger = ledger
@@ -54,9 +54,9 @@ class Operations:
         }
 
     async def read(self, view: str) -> Rows:
-        """Return the rows of a view, beside the loop.
+        """Return the rows of a view; read them in a thread, without blocking the loop.
 
-        Raises: SqlrunError if the books can't be read.
+        Raises: SqlrunError if the system tables can't be read.
         """
         return await asyncio.to_thread(self._read, view)
 
@@ -82,7 +82,7 @@ class Operations:
         return found
 
     def _ticks(self) -> Rows:
-        """List the newest ticks: how long from pin to publish, how long models worked, what they changed."""
+        """Return the newest ticks: the time from pin to publish, the models' time, and the changed rows."""
         entries = self._ledger.entries()[:TICKS]
         since = entries[-1].tick if entries else 0
         sql = f"""
@@ -100,7 +100,7 @@ class Operations:
         return found
 
     def _sources(self) -> Rows:
-        """Return each source's newest measures; its watermark is the time of its newest row."""
+        """Return the latest measures of each source; its watermark is the time of its newest row."""
         sql = """
             with latest as (
                 select subject, source, measure, arg_max(value, tick) as value, arg_max(as_of, tick) as as_of,
@@ -120,7 +120,7 @@ class Operations:
         return self._rows("measures", sql)
 
     def _models(self) -> Rows:
-        """Return each model's newest receipt, its hidden tables included."""
+        """Return the latest run stats of each model, including its hidden tables."""
         sql = """
             select model, tick, max(as_of) as as_of, max(engine) as engine,
                 max(strategy) filter ("table" = model) as strategy, max(reason) filter ("table" = model) as reason,
@@ -133,7 +133,7 @@ class Operations:
         return self._rows("receipts", sql)
 
     def _checks(self) -> Rows:
-        """Return what each check said last, the failed ones first; and how many there are of each state."""
+        """Return the latest result of each check, failed ones first, with the number of checks of each status."""
         sql = f"""
             with one as (
                 select check_id, max(model) as model, max(expectation) as expectation,
@@ -150,7 +150,7 @@ class Operations:
         return self._rows("checks", sql)
 
     def _quarantine(self) -> Rows:
-        """Count the lines that lie in quarantine by table and reason, with some of each."""
+        """Return the number of quarantined lines by table and reason, with samples of each."""
         newest = self._ledger.read().published
         found: Rows = []
         for name in sorted(name for name, state in (newest.tables if newest else {}).items() if state.where):
@@ -167,7 +167,10 @@ class Operations:
         return found
 
     def _masked(self, text: str | None) -> str:
-        """Show of a line what can't be personal: all, or of an object the declared fields that aren't tagged pii."""
+        """Return a line without values that may be personal.
+
+        If no column has the tag `pii`, that is the line. Else it is the declared, untagged fields of a JSON object.
+        """
         if not self._private:
             return _short(text or "")
         try:
@@ -183,7 +186,7 @@ class Operations:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Make a row of what JSON has: times as answers write them, no number that isn't finite."""
+    """Return a row for JSON: times in the format of answers, None for NaN and infinity."""
     found = {}
     for name, value in row.items():
         if isinstance(value, datetime):
@@ -193,7 +196,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: object) -> object:
-    """Return a value that holds no others: nobody declares what stands inside of those."""
+    """Return a scalar value; mask an object or a list, whose content has no declaration."""
     return MASK if isinstance(value, dict | list) else value
 
 

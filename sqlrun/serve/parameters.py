@@ -1,4 +1,4 @@
-"""What a route takes, declared once: values are held to it, and the API is described by it. Pure."""
+"""Query parameters of a route: one declaration for validation and for the OpenAPI description. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MOST_VALUES = 30
 
 
 class Wrong(Exception):
-    """A value that a route doesn't take; the text says which and what it takes."""
+    """An invalid parameter; the text names it and the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number between two, or one of some."""
+    """A whole number from `least` to `most`, or one of `among`."""
 
     default: int | None
     least: int = 0
@@ -25,9 +25,9 @@ class Number:
     among: tuple[int, ...] = ()
 
     def read(self, name: str, text: str) -> int:
-        """Read it.
+        """Return the value in a query text; `name` is the parameter's name in messages.
 
-        Raises: Wrong.
+        Raises: Wrong if the text is invalid.
         """
         sound = text.isascii() and text.isdecimal() and len(text) <= 9
         if self.among:
@@ -38,7 +38,7 @@ class Number:
         return int(text)
 
     def schema(self) -> dict[str, Any]:
-        """Describe it as JSON Schema."""
+        """Return the parameter's JSON Schema."""
         bounds: dict[str, Any] = {"enum": list(self.among)} if self.among else {}
         if not self.among:
             bounds = {"minimum": self.least, "maximum": self.most}
@@ -47,22 +47,22 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text of no more than so many letters."""
+    """A text of 1 to `most` characters."""
 
     default: str = ""
     most: int = LONGEST_VALUE
 
     def read(self, name: str, text: str) -> str:
-        """Read it.
+        """Return the value in a query text; `name` is the parameter's name in messages.
 
-        Raises: Wrong.
+        Raises: Wrong if the text is invalid.
         """
         if len(text) > self.most or "\0" in text or not text:
             raise Wrong(f"`{name}` must be a text of 1 to {self.most} letters")
         return text
 
     def schema(self) -> dict[str, Any]:
-        """Describe it as JSON Schema."""
+        """Return the parameter's JSON Schema."""
         return {"type": "string", "minLength": 1, "maxLength": self.most}
 
 
@@ -70,9 +70,9 @@ Kind = Number | Text
 
 
 def read(query: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
-    """Read a query string; what isn't given is its default.
+    """Return the values in a query string by name; a missing parameter has its default.
 
-    Raises: Wrong for a name that isn't known, one that stands twice, or a value of another kind.
+    Raises: Wrong for an unknown name, a repeated name, or an invalid value.
     """
     found: dict[str, Any] = {name: kind.default for name, kind in kinds.items()}
     if not query:
@@ -94,7 +94,7 @@ def read(query: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Write names in a row.
+    """Return names in backticks, separated by commas.
 
     >>> listed(["a", "b"])
     '`a`, `b`'

@@ -1,4 +1,4 @@
-"""Where a request comes from: the peer, or whom a declared proxy names. Pure."""
+"""The address of a request's caller: the peer's, or the one that a declared proxy reports. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from sqlrun.errors import UsageError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 FORWARDED = b"x-forwarded-for"
-# A proxy adds one; whoever sends more wants something else.
+# Maximum number of addresses to read. Each proxy adds one, so a longer list is an attack.
 MOST_HOPS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """The proxies whose `X-Forwarded-For` is believed; anybody else's is a caller's own invention."""
+    """The trusted proxies. `X-Forwarded-For` from any other peer is ignored, since callers can forge it."""
 
     networks: tuple[Network, ...] = ()
 
     @staticmethod
     def of(texts: Iterable[str]) -> Proxies:
-        """Read addresses and networks. Raises: UsageError.
+        """Return the proxies of addresses and networks. Raises: UsageError if a text is neither.
 
         >>> Proxies.of(["127.0.0.1"]).address("127.0.0.1", [(b"x-forwarded-for", b"6.6.6.6, 9.9.9.9")])
         '9.9.9.9'
@@ -38,14 +38,14 @@ class Proxies:
         return Proxies(tuple(found))
 
     def trusts(self, address: str) -> bool:
-        """Return whether an address is that of a declared proxy."""
+        """Return whether an address belongs to a declared proxy."""
         if not self.networks:
             return False
         found = _read(address)
         return found is not None and any(found in network for network in self.networks)
 
     def address(self, peer: str, headers: Sequence[tuple[bytes, bytes]]) -> str:
-        """Return who has sent a request: the last address that no declared proxy has; each adds its peer behind."""
+        """Return the caller's address: the last one that isn't a declared proxy, as each proxy appends its peer."""
         if not self.trusts(peer):
             return peer
         said = b",".join(value for name, value in headers if name == FORWARDED)
@@ -61,7 +61,7 @@ class Proxies:
 
 
 def _read(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Read an address, with or without a port; an IPv4 address as IPv6 writes it is the same one."""
+    """Return an address that may have a port; None if it is invalid. An IPv4-mapped IPv6 address becomes IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -1,4 +1,4 @@
-"""Answers that are read from files for one request: few at once, and few that wait. Shell: the tick's files."""
+"""Answers that read files for one request, with limits on concurrent and waiting reads. Shell: the tick's files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anyio import CapacityLimiter, to_thread
 from sqlrun.errors import EngineError
 from sqlrun.serve.answers import Answer, problem
 
-# Maximum number of reads at once, and of those that wait.
+# Maximum numbers of concurrent reads and of waiting reads.
 READING = 2
 MOST_WAITING = 32
 
@@ -18,7 +18,7 @@ _reading = CapacityLimiter(READING)
 
 
 async def read_files(make: Callable[..., Answer], *values: Any) -> Answer:
-    """Return what `make` answers, beside the loop; 503 where too many wait or the files can't be read."""
+    """Return the answer of `make`, run in a thread; status 503 if too many reads wait or the files can't be read."""
     if _reading.statistics().tasks_waiting >= MOST_WAITING:
         return problem(503, "too many tables are being read; ask again", ((b"retry-after", b"1"),))
     try:

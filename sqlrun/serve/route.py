@@ -1,4 +1,4 @@
-"""A route of the API as it is declared: the router, the check of parameters and OpenAPI read it. Pure."""
+"""The declaration of an API route, for the router, validation of parameters and OpenAPI. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Handler = Callable[["Ask"], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path. `public` needs no token; `operator` needs the scope. `shape` is the answer as JSON Schema.
+    """One path. `public`: no token is needed. `operator`: the token needs the scope `operator`.
 
-    `wide` names the part of the path that may hold slashes, as keys do.
+    `shape` is the JSON Schema of the answer. `wide` is the path parameter that may contain slashes, as keys do.
     """
 
     path: str

@@ -1,6 +1,6 @@
-"""The routes of marts, ticks and operators: what each takes, who may ask, what it answers. Shell: the tick's files.
+"""The routes of marts, ticks and operators: parameters, permissions and answers. Shell: the tick's files.
 
-A route is declared once; the router, the check of parameters and the OpenAPI description are made from it. Those of
+Each route has one declaration, for the router, validation of parameters and the OpenAPI description. Routes of
 dashboards are in `board_routes.py`.
 """
 
@@ -25,7 +25,7 @@ CURSOR = Text(most=120)
 
 
 async def mart(ask: Ask) -> Answer:
-    """Return rows of a mart, page by page in one tick."""
+    """Return a page of a mart's rows; all pages come from the tick of the first one."""
     found = ask.site.offered.marts.get(ask.path["mart"])
     if found is None or (not found.owned_by and not ask.caller.operator):
         return NOT_FOUND
@@ -56,7 +56,7 @@ def _page(ask: Ask, found: Mart, snapshot: Snapshot, offset: int) -> Answer:
 
 
 async def health(ask: Ask) -> Answer:
-    """Return whether there is a tick to show; to who has a token also which, and to operators what is wrong."""
+    """Return whether there is a tick to show; with a token also its freshness, and for operators the problems."""
     live, snapshot = ask.site.live, ask.snapshot
     stale = snapshot is not None and live.stale(snapshot)
     told: dict[str, Any] = {"status": "unavailable" if snapshot is None else "stale" if stale else "ok"}
@@ -69,7 +69,7 @@ async def health(ask: Ask) -> Answer:
 
 
 async def freshness(ask: Ask) -> Answer:
-    """Return which tick is shown, since when, and how old it is."""
+    """Return the shown tick, the time of its publishing, and its age."""
     if ask.snapshot is None:
         return nothing_yet(ask.site)
     return ask.made(as_json(_fresh(ask, ask.snapshot)))
@@ -88,12 +88,12 @@ def _fresh(ask: Ask, snapshot: Snapshot | None) -> dict[str, Any]:
 
 
 async def events(ask: Ask) -> Any:
-    """Stream each new tick."""
+    """Return a stream of events, one for each new tick."""
     return Events.open(ask)
 
 
 async def operations(ask: Ask) -> Answer:
-    """Return what the books say: one of the views of operators."""
+    """Return one of the operators' views."""
     view = ask.path["view"]
     if view not in ask.site.operations.views:
         return NOT_FOUND
@@ -104,7 +104,7 @@ async def operations(ask: Ask) -> Answer:
 
 
 async def metrics(ask: Ask) -> Answer:
-    """Return the server's own counts."""
+    """Return the server's metrics."""
     site, snapshot = ask.site, ask.snapshot
     if snapshot is not None:
         site.metrics.tick.set(snapshot.published.tick)
@@ -119,7 +119,7 @@ def _keys(offered: Offer) -> list[str]:
 
 
 def routes(offered: Offer) -> tuple[Route, ...]:
-    """List the routes of a server; those that describe them come last."""
+    """Return the routes of a server; the last one is their OpenAPI description."""
     keys: dict[str, Kind] = {key: Text() for key in _keys(offered)}
     paged: dict[str, Kind] = {"limit": LIMIT, "cursor": CURSOR}
     found = (

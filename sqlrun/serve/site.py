@@ -1,4 +1,4 @@
-"""What a server is made of: the tick it shows, whom it believes, what it counts. Shell: the tick's files."""
+"""The state of a server: shown tick, keys, limits, metrics; and requests to it. Shell: the tick's files."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ from sqlrun.serve.proxies import Proxies
 from sqlrun.serve.snapshot import Board, Reader, Snapshot
 from sqlrun.serve.static import PAGES
 
-# Pages of a mart go on in the tick that they began in, while it is one of so many.
+# Number of recent ticks that cursors of marts can continue in.
 KEPT_TICKS = 4
 
 
 @dataclass
 class Site:
-    """One server. `proxies` may name callers.
+    """One server.
 
-    `hosts` are the names that it answers to; None: any. `waiting` holds who listens to events."""
+    `proxies` are trusted to report callers' addresses. `hosts` are the valid names in Host headers; None: any.
+    `waiting` has the caller of each open stream of events. `recent` are the snapshots that cursors refer to, by mark.
+    """
 
     live: Live
     offered: Offer
@@ -64,22 +66,22 @@ class Site:
 
     @property
     def open_here(self) -> bool:
-        """Return whether everybody is an operator: without a key, which is for loopback alone."""
+        """Return whether every caller is an operator: there is no key, which only loopback allows."""
         return not self.keys.by_id
 
     def wake(self) -> None:
-        """Wake up those who listen to events; in the loop's thread."""
+        """Wake up the listeners to events. Call it in the loop's thread."""
         for waiting in list(self.waiting):
             waiting.set()
 
     def stop(self) -> None:
-        """End all streams of events; in the loop's thread."""
+        """End all streams of events. Call it in the loop's thread."""
         self.stopping.set()
         self.wake()
 
     def remember(self, snapshot: Snapshot) -> None:
-        """Keep a tick for the pages that have begun in it."""
-        # Its marts alone: the answers of an old tick are given no more.
+        """Retain a tick for the cursors that refer to it."""
+        # Only its marts: dashboards always answer from the newest tick.
         self.recent[snapshot.mark] = replace(snapshot, boards={})
         while len(self.recent) > KEPT_TICKS:
             self.recent.popitem(last=False)
@@ -87,7 +89,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request to a route: who asks, with which values, of which tick. `snapshot` is read once."""
+    """One request to a route. `snapshot` is read once, so that all of an answer comes from one tick.
+
+    `accepts` is the `Accept-Encoding` header, `has` the `If-None-Match` header.
+    """
 
     site: Site
     caller: Caller
@@ -98,7 +103,7 @@ class Ask:
     has: bytes | None
 
     def of_tick(self, snapshot: Snapshot) -> Headers:
-        """Return the headers that tell which tick an answer is of, and how old it is."""
+        """Return the headers with an answer's tick and its age."""
         live = self.site.live
         return (
             *OF_TICK,
@@ -109,7 +114,7 @@ class Ask:
         )
 
     def prepared(self, snapshot: Snapshot, board: Board, column: str, row: int) -> Answer:
-        """Answer with a tick's own bytes, packed as the caller likes it; they are packed once."""
+        """Return a prepared answer of a tick, in a compression that the caller accepts; compress it once."""
         tag = f'W/"{snapshot.mark}"'.encode()
         headers = (*self.of_tick(snapshot), (b"etag", tag))
         if matches(self.has, tag):
@@ -124,7 +129,7 @@ class Ask:
         return Answer(200, body, headers=(*headers, (b"content-encoding", how.encode())))
 
     def made(self, body: bytes, snapshot: Snapshot | None = None) -> Answer:
-        """Answer with bytes that depend on who asks."""
+        """Return an answer with a body that depends on the caller; without a snapshot it isn't cacheable."""
         if snapshot is None:
             return Answer(200, body, headers=NEVER)
         tag = f'W/"{mark_of(body)}"'.encode()
@@ -138,6 +143,6 @@ class Ask:
 
 
 def nothing_yet(site: Site) -> Answer:
-    """Return the answer that no tick is published yet, or why none could be read."""
+    """Return the answer for a server without a tick: none is published yet, or none could be read."""
     why = "no tick could be read yet" if site.live.problem else "no tick is published yet; run `sqlrun build`"
     return problem(503, why, ((b"retry-after", b"5"),))

@@ -1,4 +1,4 @@
-"""All that a published tick has to answer, in memory: made aside, then given whole. Shell: Delta files, DuckDB."""
+"""A published tick's answers in memory, complete before the server shows them. Shell: Delta files, DuckDB."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from sqlrun.serve.offer import Mart, Offer
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One dashboard's answers in a tick: `columns` are those of `dashboard.answers_sql`, a row for each of `ids`."""
+    """One dashboard's answers in a tick: the columns of `dashboard.answers_sql`, with a row for each of `ids`.
+
+    `tables` are the tables of lists computed on demand. `packed` caches bytes by column, row and compression.
+    """
 
     declared: Dashboard
     published: Published
@@ -32,12 +35,12 @@ class Board:
     packed: dict[tuple[str, int, str], bytes] = field(default_factory=dict)
 
     def body(self, column: str, row: int) -> bytes:
-        """Return the bytes of an answer: `known`, or `window_<hours>`."""
+        """Return the bytes of an answer; `column` is `known` or `window_<hours>`."""
         found: bytes = self.columns[column][row].as_buffer().to_pybytes()
         return found
 
     def trend(self, row: int) -> bytes:
-        """Return the bytes of an entity's hours; they are written when they are asked for first."""
+        """Return the bytes of an entity's hours; the first request computes them."""
         key = ("hours", row, "")
         if key not in self.packed:
             named = ("hour", *(f"trend_{number}" for number in range(len(self.declared.trend))))
@@ -49,7 +52,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One tick's answers: dashboards by the names of their API, and marts. `mark` tells ticks apart."""
+    """One tick's answers: dashboards by the `api` of each, and marts by name. `mark` identifies the tick's content."""
 
     published: Published
     published_at: datetime
@@ -59,17 +62,17 @@ class Snapshot:
 
 
 class Reader:
-    """Makes snapshots of a warehouse's ticks; one after another, in any thread."""
+    """Reads snapshots of a warehouse's ticks: one at a time, in any thread."""
 
     def __init__(self, warehouse: str, offered: Offer) -> None:
         self.warehouse, self.offered = warehouse, offered
-        # One core at most: the other answers requests while a tick is read.
+        # One core at most, so that another can answer requests while a tick is read.
         self.engine = DuckDBEngine({"threads": "1"})
 
     def read(self, published: Published, published_at: datetime) -> Snapshot:
-        """Read a tick whole.
+        """Return the snapshot of a tick.
 
-        Raises: UsageError if it lacks a table or a column that is needed; EngineError if its files can't be read.
+        Raises: UsageError if the tick lacks a required table or column; EngineError if its files can't be read.
         """
         digest = f"{published.tick} {published.as_of.isoformat()} {to_json(published.tables)}"
         mark = f"{published.tick}-{hashlib.sha256(digest.encode()).hexdigest()[:12]}"
@@ -101,7 +104,7 @@ class Reader:
         )
 
     def _behind_lists(self, board: Dashboard, published: Published) -> Mapping[str, Relation]:
-        """Find the tables that lists are added up from on demand; a list whose tables this tick lacks has no more."""
+        """Return the tables of lists computed on demand; a list whose tables the tick lacks isn't available."""
         found = {}
         for ranked in board.lists:
             for name in (ranked.everything.slots.table, ranked.everything.names) if ranked.everything else ():
@@ -126,9 +129,9 @@ def _mart(warehouse: str, published: Published, mart: Mart) -> Relation:
 
 
 def require(published: Published, table: Relation, columns: Sequence[str], who: str) -> None:
-    """Refuse a table that lacks a column.
+    """Check that a table has these columns.
 
-    Raises: UsageError naming the first one, and those that there are.
+    Raises: UsageError that names the first missing column and lists the existing ones.
     """
     there = [column.name for column in table.columns]
     for name in columns:
@@ -140,7 +143,7 @@ def require(published: Published, table: Relation, columns: Sequence[str], who: 
 
 
 def _begin(table: Relation, at: str) -> str:
-    """Return the hour in which the facts begin, by their files' statistics; "" where those don't say."""
+    """Return the hour of the first fact from the files' statistics; "" if a file has none."""
     files = delta_table.files_at(delta_table.open_table(table.path, table.version), (at,))
     starts = [file.get(f"min.{at}") for file in files]
     if not starts or any(start is None for start in starts):

@@ -1,4 +1,4 @@
-"""The pages and what they load: read once, marked by their bytes, packed once. Shell: the pages' files."""
+"""The pages and their files: read once, compressed once, with a hash as their ETag. Shell: the pages' files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlrun.serve.answers import LEAST_PACKED, NOT_FOUND, Answer, Headers, mark_
 
 HERE = Path(__file__).parent
 PAGES: Mapping[str, str] = {"/": "owner.html", "/operator": "operator.html"}
-# The folders that are shown, by what their files' addresses begin with.
+# The served folders, by the prefix of their files' addresses.
 FOLDERS: Mapping[str, Path] = {"": HERE / "pages", "uplot/": HERE.parent / "report" / "pages" / "uplot"}
 KINDS: Mapping[str, bytes] = {
     ".html": b"text/html; charset=utf-8",
@@ -20,20 +20,20 @@ KINDS: Mapping[str, bytes] = {
     ".png": b"image/png",
     ".webmanifest": b"application/manifest+json",
 }
-# Asked for again each time, and told "the same" by its mark: a new version shows at once.
+# The browser revalidates a file each time, so a new version shows immediately.
 AGAIN: Headers = ((b"cache-control", b"no-cache"), (b"vary", b"accept-encoding"))
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files by name. Nothing else can be asked for, whatever a path says."""
+    """The files by name. A request can't reach any other file, whatever its path."""
 
     bodies: Mapping[str, tuple[bytes, bytes]]
     packed: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @staticmethod
     def read(more: Mapping[str, bytes]) -> Files:
-        """Read all files of the pages: name -> body and kind; `more` are those that are made."""
+        """Return all files of the pages, with body and media type by name; `more` are the bodies of generated ones."""
         found = {
             f"{prefix}{file.name}": (file.read_bytes(), KINDS[file.suffix])
             for prefix, folder in FOLDERS.items()
@@ -44,7 +44,7 @@ class Files:
         return Files(found | made)
 
     def answer(self, name: str, accepts: bytes | None, has: bytes | None) -> Answer:
-        """Return a file, packed as the caller likes it; 404 for what isn't one of them."""
+        """Return a file in a compression that the caller accepts; status 404 for an unknown name."""
         found = self.bodies.get(name)
         if found is None:
             return NOT_FOUND

@@ -1,4 +1,4 @@
-"""What the server answers: of one whole tick, in the right form, and clearly where it can't."""
+"""The server's answers: each from one tick, in the declared form, with a clear error where there is none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def shown(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A server of one tick, for the tests that change nothing."""
+    """Yield a client of a server with one tick, for tests that don't change it."""
     warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), project)
     warehouse.publish()
     site, watcher = served.site(warehouse)
@@ -49,7 +49,7 @@ def window(asked: TestClient, which: str = "r0002", hours: int = 24, **headers: 
     return asked.get(f"/api/v1/restaurants/{which}/windows?hours={hours}", headers={**OWNER, **headers})
 
 
-# ── what is answered ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("hours", [1, 24, 168])
@@ -69,7 +69,7 @@ def test_a_window_is_the_marts_row(shown: TestClient, hours: int) -> None:
 def test_what_a_window_is_compared_with_is_added_up_to_the_slot(
     shown: TestClient, hours: int, before: int, last_week: int
 ) -> None:
-    """At 12:40 a window ends amid an hour whose order was made at half past: whole hours alone would miscount."""
+    """At 12:40 a window ends within an hour whose order has the time 12:30, so full hours alone would miscount."""
     found = window(shown, hours=hours).json()
 
     assert found["before"]["n_orders"] == before
@@ -96,7 +96,7 @@ def test_what_a_window_is_compared_with_is_added_up_to_the_slot(
 )
 @pytest.mark.slow
 def test_a_begun_hour_counts_up_to_the_minute(warehouse: Warehouse, slots: str, counted: int) -> None:
-    """Of (10:40, 11:40] the hour of 10 is taken, without its slots up to 10:40, with those from 11:00 to 11:40."""
+    """The span (10:40, 11:40] is the hour of 10:00 without its slots up to 10:40, plus slots from 11:00 to 11:40."""
     held = served.rows(1)
     at = served.as_of_tick(1).replace(hour=int(slots[:2]), minute=int(slots[3:]))
     held["fct_restaurant_slots"] = [
@@ -332,7 +332,7 @@ def test_a_warehouse_that_is_away_leaves_the_last_tick(warehouse: Warehouse, tmp
 
 @pytest.mark.slow
 def test_a_watcher_survives_whatever_it_meets(warehouse: Warehouse) -> None:
-    """A torn table keeps the last good tick, and the next whole one is shown."""
+    """While a table is corrupt, the server shows the last good tick; then it shows the next intact one."""
     warehouse.publish()
     site, watcher = served.site(warehouse)
     watcher.look()

@@ -1,4 +1,4 @@
-"""Whose rows a token shows, and all the ways in which one may try for another's."""
+"""The rows that a token may see, and attempts to read another owner's rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shown(warehouse: Warehouse) -> Iterator[TestClient]:
         yield asked
 
 
-# ── another's rows ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── other owners' rows ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("route", ["windows", "hours", "windows?hours=1"])
@@ -101,7 +101,7 @@ def test_a_filter_leads_to_nothing_of_anothers(shown: TestClient, value: str) ->
      "limit=٣", "cursor=!", "cursor=MTow"],
 )  # fmt: skip
 def test_what_a_route_does_not_take_is_refused(shown: TestClient, query: str) -> None:
-    """Nor is there a sort by which another's numbers could be felt out."""
+    """A sort order is rejected too: it would leak other owners' numbers."""
     found = shown.get(f"/api/v1/marts/restaurant_windows?{query}", headers=OWNER)
 
     assert found.status_code == 400
@@ -116,7 +116,7 @@ def test_a_cursor_of_an_operators_page_shows_an_owner_their_rows_alone(shown: Te
 
 
 def test_anothers_mark_does_not_unlock_an_answer(shown: TestClient) -> None:
-    """304 would say that there is something, and 200 of a cache would say what."""
+    """A 304 would reveal that the entity exists, and a cached 200 its numbers."""
     theirs = shown.get("/api/v1/restaurants/r0001/windows", headers=OPERATOR)
     listed = shown.get("/api/v1/restaurants", headers=OPERATOR)
     for mark in (theirs.headers["etag"], "*"):
@@ -135,7 +135,7 @@ def test_packed_answers_of_one_are_not_kept_for_another(shown: TestClient) -> No
 
 @pytest.mark.slow
 def test_a_table_without_owners_is_for_operators(tmp_path: Path) -> None:
-    """And an owner can't tell it from a table that there isn't."""
+    """For an owner, it looks like a missing table."""
     text = (served.ROOT / "models" / "marts" / "_exposures.yml").read_text()
     text = text.replace("      - ref('restaurants')\n", "      - ref('restaurants')\n      - ref('dishes')\n")
     project = served.project(tmp_path / "project", **{"models/marts/_exposures.yml": text})
@@ -156,7 +156,7 @@ def test_only_what_an_exposure_names_is_a_mart(shown: TestClient, name: str) -> 
 
 @pytest.mark.slow
 def test_events_hold_no_row_and_end_with_the_token(shown: TestClient) -> None:
-    """The stream's whole text is the tick: it is the same for every caller."""
+    """The stream contains only the tick, so it is the same for every caller."""
     with shown.stream("GET", "/api/v1/ticks/events", headers=bearer("r0002", seconds=1.2)) as found:
         mine = found.read().decode()
     with shown.stream("GET", "/api/v1/ticks/events", headers=bearer("r0001", seconds=1.2)) as found:
@@ -190,7 +190,7 @@ def _without(key: str) -> dict[str, Any]:
 
 
 def test_a_token_made_by_hand_as_the_standard_says_is_believed(shown: TestClient) -> None:
-    """Which shows that the refusals below are for what is wrong with each."""
+    """So the rejections below are due to the defect in each token, not to how the tests build tokens."""
     headers = {"Authorization": f"Bearer {_by_hand(HS, GOOD)}"}
 
     assert shown.get("/api/v1/restaurants/r0002/windows", headers=headers).status_code == 200
@@ -301,7 +301,7 @@ def test_keys_of_each_kind_are_believed_by_their_own_algorithm_alone(tmp_path: P
 
 @pytest.mark.parametrize("kid", ["e", "r"])
 def test_a_public_key_is_no_secret(tmp_path: Path, kid: str) -> None:
-    """The classic: sign by HMAC with the public key's text, which everybody has."""
+    """The classic attack signs by HMAC with the text of the public key."""
     keys = Keys(keys_file(tmp_path, _public(ED, "e"), _public(RSA, "r")))
     public = (ED if kid == "e" else RSA).public_key()
     for encoding in (Encoding.PEM, Encoding.DER):
@@ -311,7 +311,7 @@ def test_a_public_key_is_no_secret(tmp_path: Path, kid: str) -> None:
 
 
 def test_keys_are_turned_without_a_pause(tmp_path: Path) -> None:
-    """The old and the new are believed side by side; the old one's tokens end with it, remembered or not."""
+    """While the file lists both keys, tokens of both are valid; without the old key, even its cached tokens fail."""
     old, new = _oct("old", b"o" * 32), _oct("new", b"n" * 32)
     keys = Keys(keys_file(tmp_path, old))
     gatekeeper, now = Gatekeeper(keys.by_id, CLAIMS), time.time()
@@ -393,7 +393,7 @@ def test_long_addresses_and_headers_are_refused(shown: TestClient) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "testserver.evil"])
 def test_another_host_is_refused(shown: TestClient, host: str) -> None:
-    """A page elsewhere whose name is made to lead here (DNS rebinding) reads nothing."""
+    """A foreign page whose name resolves to this server (DNS rebinding) can't read anything."""
     assert shown.get("/api/v1/health", headers={"Host": host}).status_code == 421
 
 
@@ -424,8 +424,8 @@ def test_path_tricks_lead_nowhere(shown: TestClient, path: str) -> None:
 
 @pytest.mark.slow
 def test_too_many_requests_wait_their_turn(warehouse: Warehouse) -> None:
-    """Each token has its own bucket, and guesses of tokens have that of their address."""
-    site, watcher = served.site(warehouse, rate=0.2)  # five at once would be 1
+    """Each token has its own bucket; invalid tokens share the bucket of their address."""
+    site, watcher = served.site(warehouse, rate=0.2)  # with the default burst, 5 times the rate, it would be 1
     site.limits = Limits(0.2, 3)
     watcher.look()
     with served.client(site) as asked:

@@ -1,4 +1,4 @@
-"""Pages of several dashboards in a real browser: by their declarations, in the reader's language, on any screen."""
+"""Pages of several dashboards in a real browser: declared parts, languages, clocks and screen sizes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_both_pages_fit_a_phone_and_a_desk_and_axe_finds_no_fault(
         picture(opened, tmp_path, f"{measure}-{scheme}-{size[0]}", whole=True)
         assert opened.evaluate("document.documentElement.scrollWidth") <= size[0]
         assert faults(opened) == []
-    # Without axe, whose own styles the policy would forbid.
+    # Without complaints about axe, whose styles violate the policy.
     pages.complaints = [text for text in pages.complaints if "Content Security Policy" not in text]
 
 
@@ -150,7 +150,7 @@ def test_more_items_come_on_demand_with_their_money(here: Server, pages: Pages, 
     picture(opened, tmp_path, "more-dishes", whole=True)
     opened.get_by_role("button", name="Show fewer").click()
     assert items.count() == 1
-    # Without a table of all items, those of the answer.
+    # Without a table of all items, the page shows the items of the answer.
     opened = pages.open(here.address("/clicks", "docs", claim="sites"), NARROW)
     number(opened, "clicks", "101")
     assert opened.locator("#list-pages li").count() == 3
@@ -233,7 +233,7 @@ def test_each_language_has_each_text_with_the_same_places() -> None:
     for language in LANGUAGES[1:]:
         assert list(texts[language]) == list(texts["en"])
         for key, text in texts[language].items():
-            # A noun has a gender: some languages do without it.
+            # The texts must have equal placeholders.
             missing = set(re.findall(r"\{\w+\}", texts["en"][key])) ^ set(re.findall(r"\{\w+\}", text))
             assert missing == set(), (language, key)
 
@@ -288,7 +288,7 @@ def test_times_are_the_entitys_or_the_readers(here: Server, chromium: Any) -> No
     assert opened.locator("#zone").inner_text() in ("Times in Asia/Kolkata", "Times in Asia/Calcutta")
     opened.reload()
     opened.locator("#as-of", has_text="As of 18:10").wait_for()
-    # A dashboard without a column of time zones has the reader's.
+    # A dashboard without a column of time zones uses the reader's.
     opened.goto(here.address("/clicks", "docs", claim="sites"))
     opened.locator("#as-of", has_text="As of 18:10").wait_for()
     assert not opened.locator("#clock").is_visible()

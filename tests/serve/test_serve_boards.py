@@ -1,4 +1,4 @@
-"""Several dashboards in one project: each answers from its declaration alone, for its own tokens."""
+"""Several dashboards in one project: each answers from its own declaration, for its own tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asked(warehouse: Warehouse) -> Iterator[TestClient]:
 
 
 def with_rows(project: Project, folder: Path, **rows: list[dict[str, Any]]) -> Iterator[TestClient]:
-    """A server of one tick with other rows in some tables."""
+    """Yield a client of a server with one tick, in which some tables have other rows."""
     warehouse = Warehouse(folder / "warehouse", project)
     warehouse.publish({**clicks.rows(1), **rows})
     yield from asked(warehouse)
@@ -56,7 +56,7 @@ def window(found: TestClient, site: str = "docs", hours: int = 24, headers: Any 
     return found.get(f"/api/v1/clicks/{quote(site, safe='')}/windows?hours={hours}", headers=headers)
 
 
-# ── two side by side ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── two dashboards ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_each_dashboard_answers_by_its_own_declaration(shown: TestClient) -> None:
@@ -92,7 +92,7 @@ def test_a_token_for_one_dashboard_shows_nothing_of_another(shown: TestClient) -
     ]  # fmt: skip
     assert {(one.status_code, one.content) for one in tried} == {(404, nobody.content)}
     assert {tuple(sorted(one.headers.items())) for one in tried} == {tuple(sorted(nobody.headers.items()))}
-    # Nor do its rows show through the other's marts.
+    # The other dashboard's marts don't reveal its rows either.
     rows = shown.get("/api/v1/marts/restaurant_windows", headers=SITE).json()["rows"]
     assert rows == [] and shown.get("/api/v1/marts/site_windows", headers=SITE).status_code == 404
 
@@ -138,7 +138,7 @@ def test_each_page_can_be_installed(shown: TestClient, api: str) -> None:
         assert shown.get(icon["src"]).headers["content-type"] == icon["type"]
 
 
-# ── what may be a key, a measure, a window ───────────────────────────────────────────────────────────────────────
+# ── keys, measures and windows ───────────────────────────────────────────────────────────────────────────────────
 
 ODD = ("a/b", "/", "a//b/windows", 'say "hi"', "o'neil; --", "😀 é", " ", "a?b#c", "\\", "x" * 900)
 
@@ -248,7 +248,7 @@ def test_a_dashboard_may_have_no_trend_no_list_and_names_of_its_own(tmp_path: Pa
 
 
 def dish_slots(tick: int) -> list[dict[str, Any]]:
-    """A restaurant's dishes: number n was ordered n times in the last hour, and once just before it."""
+    """Return slots of 7 dishes of a restaurant: dish n has n orders in the last hour, and one right before it."""
     as_of = served.as_of_tick(tick)
     row = {"restaurant_id": "r0002", "n_lines": 1}
     found = []
@@ -272,7 +272,7 @@ def test_all_items_are_added_up_on_demand_with_their_money(project: Project, tmp
         ]
         assert len(hour.json()["top_dishes"]) == 7 and "secret" not in hour.text
         assert (hour.json()["tick"], hour.json()["restaurant"]["id"]) == (1, "r0002")
-        # The slot at the window's start isn't in it; in the longer window it is.
+        # The short window excludes the slot at its start; the longer window includes it.
         assert found.get(path, headers=RESTAURANT).json()["top_dishes"][0]["quantity"] == 8
         known = {**RESTAURANT, "If-None-Match": hour.headers["etag"]}
         assert found.get(f"{path}?hours=1", headers=known).status_code == 304
@@ -381,7 +381,7 @@ def test_numbers_of_every_type_are_written_and_those_that_are_none_are_null(tmp_
     warehouse = Warehouse(tmp_path / "warehouse", shops(tmp_path / "project"))
     warehouse.publish({**served.rows(1), "shop_windows": windows, "shop_hours": hours})
     for found in asked(warehouse):
-        # Keys are texts: in their order, and as tokens list them.
+        # Keys are texts, in the order of texts, as in tokens.
         mine = bearer("12", claim="shops")
         listed = found.get("/api/v1/shops", headers=OPERATOR).json()["shops"]
         assert [one["id"] for one in listed] == ["-3", "12"]

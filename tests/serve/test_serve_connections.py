@@ -1,4 +1,4 @@
-"""Whatever strangers do with sockets and tokens: others are served meanwhile, and nobody gets a 500."""
+"""Hostile connections and tokens: other callers still get answers, and no caller gets a 500."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture(scope="module")
 def port(warehouse: Warehouse) -> Iterator[int]:
-    """A server on a socket, which holds few connections and waits a second for a request."""
+    """Yield the port of a server with few connections and a time limit of 1 second for a request."""
     site, watcher = served.site(warehouse)
     site.hosts = None
     watcher.look()
@@ -65,7 +65,7 @@ def request(headers: dict[str, str], path: str = PATH, method: str = "GET") -> b
 
 
 def answer(one: socket.socket, sent: bytes = b"") -> bytes:
-    """Send, and read all until the other end closes."""
+    """Send bytes, and return all bytes received until the peer closes the connection."""
     found = b""
     with suppress(ConnectionError):
         one.sendall(sent)
@@ -75,14 +75,14 @@ def answer(one: socket.socket, sent: bytes = b"") -> bytes:
 
 
 def asked(port: int) -> int:
-    """Ask as an owner does; give the status."""
+    """Send an owner's request; return the status."""
     with opened(port) as one:
         found = answer(one, request({**OWNER, "Connection": "close"}))
     return int(found.split()[1])
 
 
 def ended(one: socket.socket, within: float) -> bool:
-    """Tell whether the server ends a connection in time."""
+    """Return whether the server closes a connection within the given seconds."""
     one.settimeout(within)
     try:
         while one.recv(65536):
@@ -141,7 +141,7 @@ def test_headers_that_come_a_letter_at_a_time_are_not_waited_for(port: int, firs
 
 @pytest.mark.slow
 def test_who_reads_nothing_is_let_go_of(port: int) -> None:
-    """Of many that ask for a large file and take nothing, some are evicted; nobody else waits."""
+    """Many peers request a large file and read nothing; the server evicts some, and other callers don't wait."""
     held = []
     for _ in range(2 * MOST):
         one = socket.socket()
@@ -214,7 +214,7 @@ PIECES = [
 
 @pytest.mark.slow
 def test_no_bytes_break_the_server(port: int, capfd: pytest.CaptureFixture[str]) -> None:
-    """Random pieces of requests: answers below 500 or none, no traceback, and the next caller is served."""
+    """Random pieces of requests get a status below 500 or no answer, without a traceback; the server continues."""
     chance = random.Random(27)
     for _ in range(400):
         sent = b"".join(chance.choice(PIECES) for _ in range(chance.randrange(1, 12)))
@@ -235,7 +235,7 @@ def test_no_bytes_break_the_server(port: int, capfd: pytest.CaptureFixture[str])
 
 
 def signed(payload: str, header: str = '{"alg": "HS256", "typ": "JWT"}') -> str:
-    """Sign any text, JSON or not, by the key that is in force."""
+    """Return a token with any text as its payload, JSON or not, signed with the server's key."""
     parts = [base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).rstrip(b"=") for text in (header, payload)]
     mac = hmac.new(SECRET.key, b".".join(parts), hashlib.sha256).digest()
     return b".".join([*parts, base64.urlsafe_b64encode(mac).rstrip(b"=")]).decode("ascii")
@@ -304,7 +304,7 @@ TOKENS = [
 
 @pytest.mark.parametrize("operator", [False, True])
 def test_no_token_breaks_the_gatekeeper(operator: bool) -> None:
-    """Each odd value in each claim of a token that is signed rightly."""
+    """The tokens have a valid signature, and each odd value in each claim."""
     gatekeeper = Gatekeeper({"": SECRET}, ("restaurants",))
     for token in TOKENS:
         with suppress(Refused):
@@ -352,7 +352,7 @@ def test_callers_behind_a_declared_proxy_are_told_apart() -> None:
     assert proxies.address("127.0.0.1", said) == "9.9.9.9"
     assert proxies.address("::ffff:127.0.0.1", said) == "9.9.9.9"
     assert proxies.address("[::1]", [(b"x-forwarded-for", b"[2001:db8::1]:443")]) == "2001:db8::1"
-    # What can't be read ends the chain at the last one who can.
+    # An unreadable address ends the chain at the last readable one.
     assert proxies.address("127.0.0.1", [(b"x-forwarded-for", b"6.6.6.6, nonsense, 10.1.2.3")]) == "10.1.2.3"
     assert proxies.address("127.0.0.1", []) == "127.0.0.1"
 

@@ -1,4 +1,4 @@
-"""Whatever the OpenAPI description allows, and much that it doesn't, is answered without a 500 and as described."""
+"""Requests that the OpenAPI description allows, and many that it doesn't, get a described answer, never a 500."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CALLERS = {
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A server of two dashboards, with the tables that lists are added up from."""
+    """Yield a client of a server with two dashboards and the tables of lists computed on demand."""
     warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), clicks.project(tmp_path_factory.mktemp("project")))
     warehouse.publish({**clicks.rows(1), "fct_restaurant_dish_slots": [], "dishes": []})
     site, watcher = served.site(warehouse)
@@ -59,7 +59,7 @@ def test_no_request_breaks_the_server(shown: TestClient, who: str, valid: bool) 
     asked = set()
     for found in schema.get_all_operations():
         operation = found.ok()
-        # A stream has no end: test_serve_access.py listens. What takes nothing can't be asked otherwise.
+        # A stream never ends; test_serve_access.py tests it. A route without parameters has no invalid request.
         if operation.path == STREAM or not (valid or described[operation.path]["parameters"]):
             continue
         cases = operation.as_strategy(generation_mode=mode)

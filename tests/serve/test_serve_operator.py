@@ -1,4 +1,4 @@
-"""What operators are shown: the books beside the ledger, by API and page, with what is personal masked."""
+"""The operators' views, in the API and on the page, with personal values masked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKEN = order("7", START).replace('"c1"', f'"{GUEST}"').replace('"quantity": 2'
 
 
 def told(made: Site, at: datetime) -> None:
-    """Tick, and write into the books what `sqlrun build` writes."""
+    """Run a tick, and write the same system tables as `sqlrun build`."""
     result = made.tick(at)
     assert result.published
     receipts.write(made.warehouse, result, "duckdb", at)
@@ -36,7 +36,7 @@ def told(made: Site, at: datetime) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A project with two ticks: one order, then some more, a broken one and no JSON at all."""
+    """Return a project with two ticks: one order, then another, an invalid one and a line that isn't JSON."""
     made = site_of_orders(tmp_path_factory.mktemp("built") / "project")
     made.write("a.jsonl", [order("1", START)])
     told(made, START)
@@ -73,7 +73,7 @@ def test_views_say_what_the_ticks_did(asked: Any) -> None:
     assert rows("ticks")[0]["tick"] == second and all(row["took_seconds"] >= 0 for row in rows("ticks"))
     source = rows("sources")[0]
     assert (source["source"], source["quarantined"], source["tick"]) == ("orders.events", 2, second)
-    # The newest order is of the second tick's own time.
+    # The newest order has the time of the second tick.
     assert source["watermark"] == (START + FIVE).strftime("%Y-%m-%dT%H:%M:%SZ") and source["freshness_seconds"] == 0
     assert {"stg_order_events", "restaurant_windows"} <= {row["model"] for row in rows("models")}
     reasons = {row["reason"]: row for row in rows("quarantine")}
@@ -108,7 +108,7 @@ def test_the_operators_page_shows_the_books_and_axe_finds_no_fault(scheme: str, 
             assert opened.locator("details table").is_visible()
             assert GUEST not in opened.content()
             assert faults(opened) == []
-        # Without axe, whose own styles the policy would forbid.
+        # Without complaints about axe, whose styles violate the policy.
         opened = pages.open(here.address("/operator", operator=True), color_scheme=scheme)
         opened.get_by_text("2 lines for 2 reasons.").wait_for()
         assert pages.complaints == []

@@ -1,4 +1,4 @@
-"""The owner's page in a real browser: each published tick at once, whole, as a person and a screen reader have it."""
+"""The owner's page in a real browser: each published tick, complete, on the screen and for screen readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.served import IDS, as_of_tick, orders, rows
 from tests.support.shown import Pages, Server, faults, server
 
 pytestmark = [pytest.mark.slow, chromium_here.needed]
-# What a page has to show a published tick in.
+# Maximum seconds until a page shows a published tick.
 AT_ONCE = 2.0
 
 
@@ -32,7 +32,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
-    """Start servers; they stop when the test and its pages are through."""
+    """Yield a function that starts servers; they stop after the test and its pages."""
     with ExitStack() as running:
         yield lambda warehouse, **options: running.enter_context(server(warehouse, **options))
 
@@ -64,7 +64,7 @@ def here(warehouse: served.Warehouse, serve: Callable[..., Server]) -> Server:
     return serve(warehouse)
 
 
-# How the page calls the numbers: by their measures.
+# Elements of the page's numbers, named by their measures.
 IDS_OF = {"orders": "m-n_orders", "sales": "m-total_sales", "third": "m-n_customers"}
 
 
@@ -105,7 +105,7 @@ def test_times_are_those_of_the_restaurants_clock(
 
 
 def by_width(tick: int) -> dict[str, list[dict[str, Any]]]:
-    """Rows whose numbers tell their window."""
+    """Return rows whose numbers depend on their window's width."""
     held = rows(tick)
     for row in (*held["restaurant_windows"], *held["restaurant_customers"]):
         hours = row["window_hours"]
@@ -138,7 +138,7 @@ def test_the_buttons_change_the_numbers_and_are_kept_in_the_address(
 def test_a_number_is_compared_with_the_window_before_and_a_week_ago(
     warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages
 ) -> None:
-    # An order an hour: 24 in a day before, of which this tick has twice as many.
+    # One order per hour is 24 in the day before; this tick has twice as many.
     warehouse.publish(by_width(1))
     here = serve(warehouse)
     opened = pages.open(here.address("/", IDS[0]))
@@ -166,7 +166,7 @@ def test_hours_that_a_new_tick_moves_are_told_with_how_much(here: Server, pages:
     told = " ".join(opened.locator("#late").inner_text().split())
     assert "Past numbers have moved: +3 orders, +€30.50." in told
     assert "Mon 9:00–10:00: 1 → 4 orders, +€30.50" in told
-    # The next tick moves nothing that is over.
+    # The next tick changes no complete hour.
     here.warehouse.publish({**rows(3), "fct_restaurant_hours": held["fct_restaurant_hours"]})
     number(opened, "orders", f"{orders(0, 3):,}")
     opened.get_by_role("button", name="Got it").click()
@@ -186,11 +186,11 @@ def test_the_page_fits_a_phone_and_a_desk_in_light_and_dark(
     assert picture(opened, tmp_path, f"owner-{scheme}-{size[0]}", whole=True).stat().st_size > 10_000
 
 
-# ── what is lacking ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── missing data ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def forgiven(pages: Pages, *statuses: int) -> None:
-    """Take out what the browser says of answers that a test wants to be refused."""
+    """Remove the browser's complaints about answers that a test expects to fail."""
     told = [f"status of {status}" for status in statuses] + [f"{status} http" for status in statuses]
     told += [
         "net::ERR_CONNECTION_REFUSED",
@@ -313,7 +313,7 @@ def test_a_restaurant_is_found_by_keyboard_and_one_of_another_is_not_shown(here:
     forgiven(pages, 404)
 
 
-# ── who can't see, point or wait ─────────────────────────────────────────────────────────────────────────────────
+# ── accessibility ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,4 +1,4 @@
-"""`sqlrun serve` as a process: it starts, tells of a new tick in time, turns keys, and stops when it is asked to."""
+"""`sqlrun serve` as a process: its start, events of new ticks, key rotation and stop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ask(port: int, path: str, headers: dict[str, str]) -> Any:
 
 
 def until(holds: Any, seconds: float = 30) -> float:
-    """Wait until something holds; tell for how long."""
+    """Wait until `holds` returns true; return the seconds that it took."""
     began = time.monotonic()
     while not holds():
         assert time.monotonic() < began + seconds
@@ -72,7 +72,7 @@ def listens(port: int) -> bool:
 def test_a_tick_is_told_and_shown_within_two_seconds_of_its_publishing(
     warehouse: Warehouse, process: subprocess.Popen[str], port: int
 ) -> None:
-    """It starts before there is any tick, and needs no restart for the first one."""
+    """The server starts before the first tick, and shows it without a restart."""
     until(lambda: listens(port))
     owner = bearer("r0002")
     with pytest.raises(urllib.error.HTTPError) as early:

@@ -1,4 +1,4 @@
-"""Answers while builds publish ticks: each is of one tick, and its numbers are those that readers see of that tick."""
+"""Answers while builds publish ticks: each comes from one tick, with the numbers that readers see in that tick."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOURS = (1, 24, 168)
 
 
 class Asker(threading.Thread):
-    """Asks without a pause, and keeps each answer once."""
+    """A thread that sends requests without a pause, and collects the distinct answers."""
 
     def __init__(self, asked: Any) -> None:
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Asker(threading.Thread):
 
 
 def in_span(slots: list[dict[str, Any]], which: str, start: datetime, end: datetime) -> tuple[int, Decimal]:
-    """Add up the slots of a span, one by one: what the server makes of hours and begun hours."""
+    """Return the sums over a span's slots, which the server computes from full and partial hours."""
     inside = [row for row in slots if row["restaurant_id"] == which and start < row["slot_at"] <= end]
     return sum(row["n_orders"] for row in inside), sum((row["total_sales"] for row in inside), Decimal("0.00"))
 

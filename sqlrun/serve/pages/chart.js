@@ -1,7 +1,7 @@
-// A trend as a chart: uPlot draws, in the colours of the page.
+// The chart of a trend, drawn by uPlot in the page's colours.
 
 const HEIGHT = 190;
-// So many bars have room beside each other; more are drawn as steps.
+// Maximum number of bars; a chart with more values is a step line.
 const MOST_BARS = 48;
 const HOURS = [1, 2, 3, 6, 12, 24, 48].map((hours) => 3600 * hours);
 
@@ -12,7 +12,7 @@ const pen = document.createElement("canvas").getContext("2d");
 pen.font = FONT;
 const wide = (text) => Math.ceil(pen.measureText(text).width);
 
-// Leave out labels that the chart's edge would cut.
+// Return the labels, with "" for each one that the chart's edge would cut.
 function whole(u, splits, write, past) {
   const room = u.bbox.width / devicePixelRatio + past;
   return splits.map((at) => {
@@ -21,8 +21,8 @@ function whole(u, splits, write, past) {
   });
 }
 
-// What uPlot is to draw. `drawn` has `at` (ms), `now`, `running` (bool) and `before` by hour, and how values and times
-// are written.
+// Return uPlot's options. `drawn` has lists by hour: `at` (ms), `now`, `running` (bool) and `before`. It also has the
+// formats of values and times.
 function options(drawn, width, point) {
   const { paths } = uPlot;
   const many = drawn.at.length > MOST_BARS;
@@ -30,7 +30,7 @@ function options(drawn, width, point) {
   const [ink, soft, dim, line] = ["--ink", "--ink-soft", "--dim", "--line"].map(colour);
   const font = FONT;
   const write = many ? drawn.times.weekday : drawn.times.clock;
-  // Pixels that the last label reaches beyond its bar.
+  // Pixels by which the last label extends beyond its bar.
   const past = Math.max(8, Math.ceil(wide(write(drawn.at.at(-1))) / 2) - 4);
   const filled = { paths: shape, points: { show: false }, width: many ? 1.5 : 0 };
   return {
@@ -60,7 +60,7 @@ function options(drawn, width, point) {
   };
 }
 
-// Put a chart into a place: it follows its width and the colours of the screen.
+// Return a function that draws a chart in an element. The chart follows the element's width and the color scheme.
 export function chart(place, point) {
   let plot = null;
   let drawn = null;

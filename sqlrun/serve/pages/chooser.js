@@ -1,4 +1,4 @@
-// Chooses one of the entities that may be seen: a dialog with a search.
+// A dialog with a search, to choose one of the entities that the token may see.
 
 import { at, make } from "/static/elements.js";
 import { ask, path } from "/static/session.js";
@@ -10,7 +10,7 @@ const MOST_SHOWN = 50;
 const plain = (words) => words.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 const title = (entity) => entity.name || entity.id;
 
-// Ask for all entities, page by page.
+// Request all entities, page by page.
 async function all({ api, entity }) {
   const found = [];
   for (let cursor = null; ; ) {
@@ -22,7 +22,7 @@ async function all({ api, entity }) {
   return found.map((one) => ({ ...one, place: one[entity.place] ?? "", find: plain(`${title(one)} ${one[entity.place] ?? ""} ${one.id}`) }));
 }
 
-// Make the dialog work for a dashboard; `chosen` gets an entity's id.
+// Connect the dialog to a dashboard. `chosen` is called with an entity's id.
 export function chooser(board, chosen) {
   const [dialog, search, list, told] = ["chooser", "search", "found", "found-count"].map(at);
   let known = null;

@@ -1,8 +1,8 @@
-// Elements made by name. What stands inside is text or an element, so no value can become markup.
+// Creation of elements. Their content is text or elements, so no value can become markup.
 
 export const at = (id) => document.getElementById(id);
 
-// Make an element: properties that it has are set, others become attributes; null inside is left out.
+// Create an element. A name that isn't a property of it becomes an attribute. Children that are null are skipped.
 export function make(name, properties = {}, ...inside) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -14,7 +14,7 @@ export function make(name, properties = {}, ...inside) {
   return element;
 }
 
-// Write a text where it isn't already: what listens for changes hears only of real ones.
+// Set an element's text if it differs, so that screen readers announce only real changes.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -7,7 +7,7 @@ import { count, width, writer } from "/static/words.js";
 
 const FIRST = 3;
 
-// Make the cards of a dashboard's lists. What is given back draws them, for what is shown of an entity.
+// Create the cards of a dashboard's lists. Return a function that draws them for the shown entity and window.
 export function lists(board) {
   const cards = board.lists.map(card);
   at("lists").replaceChildren(...cards.map((one) => one.element));
@@ -22,8 +22,8 @@ function card(ranked) {
     make("h2", { id: `${name}-title` }, spoken(ranked.title)), items, more);
   let opened = false;
   let last = null;
-  let whole = null; // all items, as they were asked for: {of, rows}
-  let missing = false; // the server has no more than the first ones
+  let whole = null; // all items, as last requested: {of, rows}
+  let missing = false; // the server has only the first items
 
   const of = ({ shown, found }) => `${shown.id} ${found.hours} ${shown.tick}`;
 

@@ -1,13 +1,13 @@
-// Hears of new ticks: server-sent events by fetch, since EventSource can't send a token.
+// Server-sent events about new ticks, read by fetch, since EventSource can't send a token.
 
 import { open } from "/static/session.js";
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
-// The server says something at least every 15 seconds.
+// Milliseconds of silence before a reconnect. The server sends at least a comment every 15 seconds.
 const QUIET = 40_000;
 
-// Take whole events from what has come: [[{event, data}], rest].
+// Return the complete events of a received text, and the rest: [[{event, data}], rest].
 export function events(text) {
   const parts = text.replaceAll("\r\n", "\n").split("\n\n");
   const rest = parts.pop();
@@ -22,8 +22,8 @@ export function events(text) {
   return [found.filter((event) => event.data), rest];
 }
 
-// Listen until the page is left. `tick` is told of each tick, `state` of "open" or of the error that closed it.
-// What an error of 401 or 403 ends stays ended.
+// Listen until the page closes. `tick` is called with each tick, `state` with "open", or with the error (or null) that
+// closed the stream. After status 401 or 403 there is no reconnect.
 export function listen(tick, state) {
   let wait = FIRST_WAIT;
   let wake = () => {};
@@ -63,7 +63,7 @@ export function listen(tick, state) {
         if (error.status === 401 || error.status === 403) return;
         after = 1000 * (error.after ?? 0);
       }
-      // Not all pages at once when a server is back.
+      // A random pause, so that not all pages reconnect at once after a restart of the server.
       const pause = Math.max(after, wait * (0.5 + Math.random() / 2));
       await new Promise((done) => {
         wake = done;

@@ -1,4 +1,4 @@
-// Draws what a tick says of an entity: measures and what they were, the trend, what has moved.
+// The figures of an entity in a tick: measures with comparisons, the trend, and changed hours.
 
 import { chart } from "/static/chart.js";
 import { at, make, say } from "/static/elements.js";
@@ -8,10 +8,10 @@ import { hoursOf as hoursLong, share, width } from "/static/words.js";
 
 const MOST_MOVED = 3;
 const WEEK = 168;
-// A number of more letters is written smaller.
+// A longer number, in characters, has a smaller font.
 const LONG = 14;
 
-// Say how much more a number is than one of before; `null` where there is none to compare with.
+// Return the relative change from an earlier number; `null` if there is nothing to compare with.
 function change(now, before, than) {
   if (now === null || before === null || before < 0) return null;
   if (!before) return now ? make("span", {}, `${text("none")} ${than}`) : null;
@@ -30,7 +30,7 @@ function changes(found, name, compare) {
   const value = (one) => one && numeric(one[name]);
   const list = [];
   if (compare.includes("before")) list.push(change(value(found), value(found.before), text("before", { window: width(found.hours) })));
-  // A week before a week is the window before.
+  // For a window of a week, both comparisons are the same.
   if (compare.includes("last_week") && !(found.hours === WEEK && compare.includes("before")))
     list.push(change(value(found), value(found.last_week), text("week")));
   const said = list.filter(Boolean);
@@ -47,7 +47,7 @@ function ratios(found, measure, measures, writers) {
   }).filter(Boolean);
 }
 
-// The cards of the measures; they are made once for a dashboard.
+// Create the cards of the measures, once for each dashboard.
 export function cards(measures) {
   at("numbers").replaceChildren(...measures.map(({ name, label }) =>
     make("div", {}, make("dt", {}, spoken(label)), make("dd", { id: `m-${name}`, class: "number" }, "0"), make("dd", { class: "changes" }))));
@@ -74,7 +74,7 @@ const STEPS = POWERS.flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit
 let show = null;
 let tell = null;
 
-// Draw the hours of a window, a day at least: as a chart, and as a table.
+// Draw the hours of a window, at least a day, as a chart and as a table.
 export function trend(answer, hours, measure, measures, writers, times) {
   const all = hoursOf(answer, measures);
   const shown = Math.max(24, Math.min(hours, WEEK));
@@ -114,7 +114,7 @@ function table(hours, measures, writers, times) {
     make("caption", { class: "unseen" }, text("caption", { labels: labels.join(", ") })), make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 
-// Say which past hours have changed, and by how much.
+// Show which past hours have changed, and by how much.
 export function late(found, measures, writers, times) {
   const signed = (number, write) => `${number < 0 ? "−" : "+"}${write(Math.abs(number))}`;
   const sum = (name) => found.reduce((whole, one) => whole + one.by[name], 0);

@@ -1,4 +1,4 @@
-// The operator's page: what the books beside the ledger say, in tables.
+// The operator's page: tables of the operators' views.
 
 import { at, make, say } from "/static/elements.js";
 import { listen } from "/static/live.js";
@@ -18,7 +18,7 @@ const seconds = (value) => (value == null ? "–" : value < 120 ? `${SECONDS.for
 const bytes = (value) => (value == null ? "–" : `${MANY.format(value)}B`);
 const state = (text, kind) => make("span", { class: `state ${kind}` }, text);
 
-// A view's columns: a title, how a row's cell is written, and of which kind it is ("amount", "text" or none).
+// The views. A column has a title, a function that returns a row's cell, and a kind ("amount", "text" or none).
 const VIEWS = [
   {
     name: "ticks", title: "Ticks", none: "No tick has run yet.",
@@ -73,7 +73,7 @@ const VIEWS = [
   },
 ];
 
-// On a phone each row is a card, and each cell has its title before it; roles say that it is a table still.
+// On a phone, each row is a card and each cell has its title before it; ARIA roles still identify a table.
 const cell = (title, kind, inside) => make("td", { class: `${kind ?? ""} ${inside === "–" ? "nothing" : ""}`.trim(), role: "cell", "data-title": title }, inside);
 
 function table(view, rows, name) {
@@ -83,7 +83,8 @@ function table(view, rows, name) {
     make("table", { role: "table" }, make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...head)), make("tbody", { role: "rowgroup" }, ...body)));
 }
 
-// Put a view's card on the page; what it gives back draws rows into it. Folded rows stand below, opened as they were.
+// Add a view's card to the page, and return a function that draws its rows. Folded rows are below, open or closed as
+// before.
 function section(view) {
   const [told, place, summary, below] = [make("p", { class: "dim" }, "Loading …"), make("div"), make("summary"), make("div")];
   const rest = make("details", { hidden: true }, summary, below);

@@ -1,4 +1,4 @@
-// A dashboard's page: which one, what is shown of it, and when it is asked for again.
+// A dashboard's page: choose the dashboard, request its figures, draw them and refresh them.
 
 import { chooser } from "/static/chooser.js";
 import { at, make, say } from "/static/elements.js";
@@ -16,10 +16,10 @@ const AT_ONCE = 300;
 const MY_CLOCK = "sqlrun.clock";
 
 const page = { board: null, id: null, hours: Number(wanted.get("hours")) || 24, measure: null };
-// What is shown, all of one tick: {tick, id, entity, windows by hours, hours, first, write, writers, times}.
+// The shown figures, all from one tick: {tick, id, entity, windows by hours, hours, first, write, writers, times}.
 let shown = null;
 let drawLists = () => {};
-// The laying out of the page, which is done once.
+// The promise of the page's layout, which is built once.
 let laidOut = null;
 let number = 0;
 let waiting = null;
@@ -29,7 +29,7 @@ let isStale = false;
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const trended = () => page.board.measures.filter((measure) => measure.trend);
 
-// Ask for all that is shown, until all of it is of one tick.
+// Request all figures of the page; repeat it until all are from one tick.
 async function fetched(id) {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const one = [page.board.api, id];
@@ -54,7 +54,7 @@ async function firstEntity() {
   return found[0]?.id ?? null;
 }
 
-// Ask again and show it; an answer that was overtaken by a later question is left alone.
+// Request and show the figures; discard an answer if a later request has begun.
 async function load() {
   const mine = (number += 1);
   clearTimeout(waiting);
@@ -71,7 +71,7 @@ async function load() {
   }
 }
 
-// The entity's clock, or the reader's where they ask for it or the entity has none.
+// Return the entity's clock; the reader's if they chose it or the entity has no time zone.
 function clockOf(zone) {
   const mine = times();
   const theirs = zone ? times(zone) : mine;
@@ -117,19 +117,19 @@ function draw() {
   clock();
 }
 
-// Say to those who can't see it what has come.
+// Announce new figures to screen readers.
 function hear() {
   const found = shown.windows.get(page.hours);
   const said = page.board.measures.filter((measure) => !measure.ratios.length).map((measure) => {
     const written = shown.writers[measure.name].full(found[measure.name]);
     const label = spoken(measure.label);
-    // German nouns are capitals everywhere.
+    // German nouns have a capital letter in any position.
     return spoken(measure.many) ? written : `${language === "de" ? label : label.toLocaleLowerCase(language)} ${written}`;
   });
   say(at("heard"), text("heard", { time: shown.times.clock(found.as_of), window: width(page.hours), what: said.join(", ") }));
 }
 
-// Say how old what is shown is: by the server's clock, since this one may be wrong.
+// Show the age of the figures by the server's clock, since the device's may be wrong.
 function clock() {
   if (!shown) return;
   const { as_of: asOf, age, received } = shown.first;
@@ -142,7 +142,7 @@ function clock() {
   else say(at("banner"), isStale ? text("stale", { old }) : "");
 }
 
-// Show one of the page's parts alone.
+// Show one part of the page and hide the others.
 function only(id) {
   for (const part of ["shown", "problem", "sign-in"]) at(part).hidden = part !== id;
 }
@@ -159,7 +159,7 @@ function failed(error) {
   const name = page.board?.entity.name;
   const foreign = error.status === 404 && page.id && page.id === wanted.get(name);
   if (foreign && !shown) {
-    // The address names one that isn't this token's: show its own.
+    // The token doesn't own the entity in the address: show one that it owns.
     page.id = null;
     wanted.delete(name);
     load();
@@ -177,7 +177,7 @@ function failed(error) {
   only("problem");
 }
 
-// A tick has come: ask for it, not all pages in the same moment.
+// Request a new tick, after a random pause, so that not all pages request it at once.
 function heardOf({ tick }) {
   if (!shown || tick !== shown.tick) {
     clearTimeout(waiting);
@@ -198,7 +198,7 @@ async function look() {
     isStale = health.status === "stale";
     at("operator").hidden = !("problem" in health);
   } catch {
-    // The stream of ticks says whether there is a connection.
+    // Ignored: the stream of ticks shows whether there is a connection.
   }
   clock();
 }
@@ -210,7 +210,7 @@ function pressable(place, buttons, pressed) {
     make("button", { type: "button", value, "aria-pressed": String(value === pressed) }, label)));
 }
 
-// Choose the dashboard that the address names; at "/" the first one of which the token shows something.
+// Choose the dashboard in the address; at "/" the first one with an entity that the token may see.
 async function declared() {
   const { dashboards } = await ask(path(["dashboards"]));
   if (!dashboards.length) throw new Refused(404, text("noBoard"));
@@ -218,7 +218,7 @@ async function declared() {
   let board = named ?? dashboards[0];
   if (dashboards.length > 1) {
     const nothing = (error) => {
-      // Which page is the first one can't be known now: ask again later.
+      // The first dashboard is unknown until this request succeeds: retry later.
       if (!named && error.status !== 401) throw error;
       return false;
     };
@@ -233,7 +233,7 @@ async function declared() {
   begin(board);
 }
 
-// Lay out the page of a dashboard.
+// Build the layout of a dashboard's page.
 function begin(board) {
   document.head.append(make("link", { rel: "manifest", href: `/static/${board.api}.webmanifest` }));
   speak(nouns());

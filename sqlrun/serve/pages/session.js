@@ -1,4 +1,4 @@
-// Who asks, and the asking. The token stands behind # in the address, which browsers send to nobody.
+// The token and the requests. The token is after # in the address, a part that browsers never send.
 
 import { at } from "/static/elements.js";
 
@@ -7,7 +7,7 @@ import { text } from "/static/texts.js";
 const TOKEN = "sqlrun.token";
 const PATIENCE = 20_000;
 
-// What the server refuses, or "no answer at all" (status 0). `after`: seconds to wait before asking again.
+// An error answer of the server; status 0 if there is no answer. `after`: seconds to wait before a retry.
 export class Refused extends Error {
   constructor(status, detail, after = 0) {
     super(detail);
@@ -16,7 +16,7 @@ export class Refused extends Error {
   }
 }
 
-// What the address says behind #: the entity, the window. A token is taken out of it and kept for this tab.
+// The parameters after # in the address: entity and window. A token there moves to the tab's storage.
 export const wanted = new URLSearchParams(location.hash.slice(1));
 if (wanted.get("token")) signIn(wanted.get("token"));
 wanted.delete("token");
@@ -29,7 +29,7 @@ addEventListener("hashchange", () => {
   location.reload();
 });
 
-// Keep a token until the tab is closed; on this device, where its reader says so.
+// Store a token until the tab closes; with `stay`, permanently on this device.
 function signIn(token, stay = false) {
   (stay ? localStorage : sessionStorage).setItem(TOKEN, token.trim());
 }
@@ -40,7 +40,7 @@ export function signedIn() {
   return kept() !== null;
 }
 
-// Let a page's form and button sign in and out.
+// Connect a page's form and button for signing in and out.
 export function signing() {
   at("sign-in").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -55,13 +55,13 @@ export function signing() {
   at("sign-out").hidden = !signedIn();
 }
 
-// Keep what is shown in the address, so that a bookmark shows it again.
+// Write the shown entity and window to the address, so that a bookmark restores them.
 export function note(values = {}) {
   for (const [name, value] of Object.entries(values)) wanted.set(name, value);
   history.replaceState(null, "", location.pathname + (wanted.size ? `#${wanted}` : ""));
 }
 
-// Ask, and give the answer as it comes in.
+// Send a request, and return the response as soon as it starts.
 export async function open(path, signal = AbortSignal.timeout(PATIENCE)) {
   const token = kept();
   let answer;
@@ -75,11 +75,11 @@ export async function open(path, signal = AbortSignal.timeout(PATIENCE)) {
   throw new Refused(answer.status, told.detail || answer.statusText, Number(answer.headers.get("retry-after")) || 0);
 }
 
-// A whole number that JavaScript can't hold stays as it is written.
+// Return an integer that JavaScript can't represent exactly as its source text.
 const exact = (key, value, context) =>
   typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source ? context.source : value;
 
-// Ask for JSON. With it comes how many seconds old its tick was, and when that was so.
+// Request JSON. The result includes the tick's age in seconds, and the time when the answer arrived.
 export async function ask(path) {
   const answer = await open(path);
   const [age, stale] = [answer.headers.get("sqlrun-age"), answer.headers.get("sqlrun-stale")];
@@ -90,7 +90,7 @@ export async function ask(path) {
   }
 }
 
-// Name a path's parts and what is asked for.
+// Return the address of an API path with its query.
 export function path(parts, values = {}) {
   const query = new URLSearchParams(values).toString();
   return `/api/v1/${parts.map(encodeURIComponent).join("/")}${query && `?${query}`}`;

@@ -1,4 +1,4 @@
-// What an owner's page says, by language; `{x}` is put in. The reader's browser chooses among these languages.
+// Texts of an owner's page, by language; `{x}` is a placeholder. The browser's settings choose the language.
 
 const TEXTS = {
   "en": {
@@ -88,23 +88,23 @@ const TEXTS = {
 };
 
 const wished = navigator.languages?.length ? navigator.languages : [navigator.language || "en"];
-// A page that is written in English alone says so in its first line.
+// A page that exists only in English has `data-language` in its first line.
 const english = document.documentElement.dataset.language === "en";
 const chosen = english ? undefined : wished.find((one) => one.slice(0, 2).toLowerCase() in TEXTS);
 
 export const language = chosen ? chosen.slice(0, 2).toLowerCase() : "en";
-// How numbers and times are written: as the reader's region does, where the page speaks their language.
+// The locale of numbers and times: the reader's region if the page has their language, else an English one.
 export const locale = chosen ?? (wished.find((one) => one.slice(0, 2).toLowerCase() === "en") || "en");
 
-// Put values into a text: "Change {noun}".
+// Fill the placeholders of a text such as "Change {noun}".
 export const filled = (text, values = {}) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
 export const text = (key, values) => filled(TEXTS[language][key], values);
 
-// Choose of a declaration's words by language: the reader's, the plain one, English, any.
+// Return a declared text in the reader's language; else without a language, in English, or in any.
 export const spoken = (words) => words?.[language] ?? words?.[""] ?? words?.en ?? Object.values(words ?? {})[0] ?? "";
 
-// Write the page's own texts: `data-text` is what stands inside, `data-label` what is read aloud.
+// Write the page's own texts: `data-text` is the key of the content, `data-label` of the ARIA label.
 export function speak(values) {
   document.documentElement.lang = language;
   for (const element of document.querySelectorAll("[data-text]")) element.textContent = text(element.dataset.text, values);

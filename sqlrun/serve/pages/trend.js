@@ -1,9 +1,9 @@
-// The hours of an entity, one by one, and which of them a new tick has moved.
+// The hours of an entity, and the hours that a new tick has changed.
 
 const HOUR = 3_600_000;
 const start = (time) => Math.floor(+new Date(time) / HOUR) * HOUR;
 
-// Make of an answer one entry for each hour, those without rows too: [{at, values by measure, running}].
+// Return one entry for each hour of an answer, including hours without rows: [{at, values by measure, running}].
 export function hours(answer, measures) {
   const known = new Map(answer.hour_at.map((at, place) => [+new Date(at), place]));
   const end = +new Date(answer.as_of);
@@ -16,7 +16,7 @@ export function hours(answer, measures) {
   return found;
 }
 
-// List the hours that were over in the tick before and have changed since: what came late or was corrected.
+// Return the hours that were complete in the tick before and have changed since, by late or corrected rows.
 export function moved(before, now, entity, measures) {
   if (!before || !now || before[entity].id !== now[entity].id || before.tick >= now.tick) return [];
   const was = new Map(hours(before, measures).filter((hour) => !hour.running).map((hour) => [hour.at, hour]));

@@ -1,4 +1,4 @@
-// Numbers, money and times as a reader of this page writes them.
+// Formats of numbers, money and times in the reader's locale.
 
 import { language, locale, spoken, text } from "/static/texts.js";
 
@@ -10,16 +10,16 @@ const AGO = new Intl.RelativeTimeFormat(locale, { numeric: "always" });
 const HOUR = 3_600_000;
 export const NONE = "–";
 
-// Whole numbers beyond 2^53 and decimals come as texts, which are written to the last digit.
+// Integers beyond 2^53 and decimals arrive as texts, and are formatted with all their digits.
 export const count = (number) => COUNT.format(number);
 
-// Write how much more: without a sign, which is drawn beside it; large ones without digits that nobody reads.
+// Format a relative change, without its sign, which the page draws separately. Large changes are rounded.
 export function share(change) {
   const size = Math.abs(change);
   return size >= 10 ? `${COUNT.format(Math.round(size + 1))}×` : SHARE.format(size >= 1 ? Math.round(100 * size) / 100 : size);
 }
 
-// How amounts of an entity are written: in its currency, or as bare numbers where that isn't known.
+// Return the format of an entity's amounts: in its currency, or as plain numbers if that is unknown.
 export function money(currency) {
   const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
   try {
@@ -31,7 +31,7 @@ export function money(currency) {
   }
 }
 
-// How a measure's values are written: alone, and with its unit.
+// Return the formats of a measure's values: `alone`, and `full` with the unit.
 export function writer(measure, amount) {
   const plain = {
     count, number: (value) => NUMBER.format(value), money: amount, percent: (value) => SHARE.format(value), seconds: short,
@@ -43,14 +43,15 @@ export function writer(measure, amount) {
 
 const measured = (unit, display, number) => new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: display, maximumFractionDigits: 1 }).format(number);
 
-// Write seconds in the unit that suits them.
+// Format seconds in a suitable unit.
 function short(seconds) {
   const size = Math.abs(Number(seconds));
   if (size < 120) return measured("second", "short", Number(seconds));
   return size < 7200 ? measured("minute", "short", seconds / 60) : measured("hour", "short", seconds / 3600);
 }
 
-// How times of an entity are written: in its time zone, in UTC where no browser knows that, in the reader's where it has none.
+// Return the formats of an entity's times: in its time zone; in UTC if the browser doesn't know that; in the reader's
+// if the entity has none.
 export function times(zone) {
   let timeZone = zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   try {
@@ -68,19 +69,19 @@ export function times(zone) {
   const name = format({ year: "numeric", month: "2-digit", day: "2-digit" });
   return {
     zone: timeZone, clock, day, weekday,
-    // A time of today is written without its day.
+    // Without the day for a time of today.
     moment: (time, now = Date.now()) => (name(time) === name(now) ? clock(time) : `${day(time)}, ${clock(time)}`),
     hour: (time) => `${weekday(time)} ${clock(time)}–${clock(+new Date(time) + HOUR)}`,
   };
 }
 
-// Which unit seconds are written in, and how many of it.
+// Return a suitable unit for seconds, and their number of it, rounded down.
 const unitOf = (seconds) => {
   if (seconds < 3600) return ["minute", Math.floor(seconds / 60)];
   return seconds < 48 * 3600 ? ["hour", Math.floor(seconds / 3600)] : ["day", Math.floor(seconds / 86_400)];
 };
 
-// Write how long seconds are, in one unit.
+// Format a duration in one unit, written out.
 export const long = (seconds) => measured(unitOf(seconds)[0], "long", unitOf(seconds)[1]);
 
 export function ago(seconds) {
@@ -88,6 +89,6 @@ export function ago(seconds) {
   return seconds < 60 ? text("now") : AGO.format(-many, unit);
 }
 
-// Name a window, or a number of hours.
+// Format the width of a window, or a number of hours.
 export const width = (hours) => (hours >= 48 && hours % 24 === 0 ? measured("day", "long", hours / 24) : measured("hour", "long", hours));
 export const hoursOf = (many) => measured("hour", "long", many);
