@@ -91,7 +91,7 @@ class Gatekeeper:
             kid = jwt.get_unverified_header(token).get("kid", "")
             key = self._keys.get(kid) if isinstance(kid, str) else None
             if key is None:
-                raise Refused("the token is signed by no key that is in force")
+                raise Refused("no valid key has signed the token")
             claims = jwt.decode(
                 token,
                 key.key,
@@ -117,26 +117,26 @@ def _why(error: Exception) -> str:
         case jwt.ImmatureSignatureError():
             return "the token isn't valid yet"
         case _:
-            return "the token isn't a signed token that is believed here"
+            return "the token has no valid signature"
 
 
 def _caller(claims: Mapping[str, Any], named: Collection[str], name: str) -> Caller:
     until, scope = claims["exp"], claims.get("scope", "")
     for claim in ("exp", "iat", "nbf"):
         if claim in claims and not _is_time(claims[claim]):
-            raise Refused(f"the token's `{claim}` is no time")
+            raise Refused(f"the token's `{claim}` is not a time")
     owns = {claim: frozenset(_ids(claim, claims[claim])) for claim in named if claim in claims}
     if not isinstance(scope, str):
-        raise Refused("the token's `scope` is no text")
+        raise Refused("the token's `scope` is not a text")
     operator = OPERATOR in scope.split()
     if not any(owns.values()) and not operator:
-        raise Refused("the token names nobody whose rows are served here, and no scope")
+        raise Refused("the token has neither a key of an entity served here nor a scope")
     return Caller(name, owns, operator, float(until))
 
 
 def _ids(claim: str, listed: Any) -> list[str]:
     if not isinstance(listed, list) or len(listed) > MOST_OWNERS or not all(_is_id(one) for one in listed):
-        raise Refused(f"the token's `{claim}` is no list of ids")
+        raise Refused(f"the token's `{claim}` is not a list of ids")
     return listed
 
 

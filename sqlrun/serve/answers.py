@@ -56,7 +56,7 @@ def problem(status: int, detail: str, headers: Headers = ()) -> Answer:
 
 
 # The same bytes for another owner's key, an unknown key and an unknown path, so that a caller can't distinguish them.
-NOT_FOUND = problem(404, "there is nothing here that you may see")
+NOT_FOUND = problem(404, "not found, or not visible to you")
 
 
 def mark_of(body: bytes) -> str:

@@ -114,7 +114,7 @@ def _file(files: Files, route: str, page: str = "") -> Callable[[Request], Any]:
 
 async def _refused(_: Request, error: Exception) -> Answer:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return NOT_FOUND if status == 404 else problem(status, "this can't be answered")
+    return NOT_FOUND if status == 404 else problem(status, "this request can't be answered")
 
 
 def _broken(error: Exception) -> Answer:
@@ -122,7 +122,7 @@ def _broken(error: Exception) -> Answer:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     sys.stderr.write(f"sqlrun serve: {type(error).__name__} at {where}\n")
-    return problem(500, "something broke here; it is in the server's log")
+    return problem(500, "internal error; see the server's log")
 
 
 __all__ = ["application"]

@@ -75,9 +75,7 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
     warehouse = target.warehouse
     console = Console()
     if not keys.by_id:
-        console.print(
-            "There is no key: whoever reaches this address on this machine sees all, as an operator.", "warning"
-        )
+        console.print("There is no key: every user of this machine sees everything, as an operator.", "warning")
     return _served(Ledger(warehouse, project.name, options["env"]), project, keys, loopback, options, console, clock)
 
 
@@ -223,7 +221,7 @@ def print_token(root: Path, owners: Sequence[str], operator: bool, hours: float,
             owns.setdefault(nouns[noun], []).append(key)
     if not owns and not operator:
         options = ", ".join(f"--{noun} KEY" for noun in sorted(nouns)) or "--ENTITY KEY"
-        raise UsageError(f"for whom? {options}, as often as there are keys, or --operator")
+        raise UsageError(f"name at least one key ({options}; repeatable), or --operator")
     Console().raw(token(Keys(file).signing(), owns, operator, time.time(), hours * 3600))
     return 0
 

@@ -38,7 +38,7 @@ class Events:
         """Return a stream, or an error if there are too many."""
         listening = list(ask.site.waiting.values())
         if len(listening) >= MOST_STREAMS:
-            return problem(503, "too many listen already", ((b"retry-after", b"30"),))
+            return problem(503, "too many streams are open", ((b"retry-after", b"30"),))
         if listening.count(ask.caller.id) >= MOST_OF_ONE:
             return problem(429, "too many streams of one token", ((b"retry-after", b"30"),))
         return Events(ask)

@@ -88,11 +88,11 @@ class Gate:
             return problem(431, "the headers are too long", CLOSE)
         given: dict[bytes, bytes] = dict(headers)
         if self.site.hosts is not None and _host(given.get(b"host", b"")) not in self.site.hosts:
-            return problem(421, "this server has another name; `--allow-host` adds one", CLOSE)
+            return problem(421, "the Host header doesn't name this server; `--allow-host` adds a name", CLOSE)
         if scope["method"] not in ("GET", "HEAD"):
-            return problem(405, "only GET and HEAD are answered", ((b"allow", b"GET, HEAD"), *CLOSE))
+            return problem(405, "only GET and HEAD are supported", ((b"allow", b"GET, HEAD"), *CLOSE))
         if given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given:
-            return problem(413, "no body is taken", CLOSE)
+            return problem(413, "a request must not have a body", CLOSE)
         address = scope[ADDRESS] = self._address(scope, given)
         try:
             scope[CALLER] = self._caller(given.get(b"authorization"))
@@ -108,8 +108,8 @@ class Gate:
         if FORWARDED in given and not self.site.proxies.trusts(peer) and not self._told:
             self._told = True
             sys.stderr.write(
-                f"sqlrun serve: {peer} sends X-Forwarded-For. If it is your proxy, `--trusted-proxy {peer}` tells its "
-                "callers apart; now they share one limit where they have no token.\n"
+                f"sqlrun serve: {peer} sends X-Forwarded-For. If it is your proxy, `--trusted-proxy {peer}` "
+                "distinguishes its callers. Without it, callers without a token share one limit.\n"
             )
         return self.site.proxies.address(peer, scope["headers"])
 

@@ -86,7 +86,7 @@ def _stamp(file: Path) -> tuple[int, int, int]:
 
 def _of_secret(secret: str) -> Key:
     if len(secret.encode()) < LEAST_BYTES:
-        raise UsageError(f"{VARIABLE} has fewer than {LEAST_BYTES} bytes: who guesses it, sees all. {HOW}")
+        raise UsageError(f"{VARIABLE} has fewer than {LEAST_BYTES} bytes, so it could be guessed. {HOW}")
     return Key("", "HS256", secret.encode(), True)
 
 
@@ -120,7 +120,7 @@ def _of_node(node: Any, what: str) -> Key:
         raise UsageError(f"{what} must be one of oct (HS256), RSA (RS256) and OKP (EdDSA, Ed25519)")
     made = _made(node, algorithm, what)
     if algorithm == "HS256" and len(made.key) < LEAST_BYTES:
-        raise UsageError(f"{what} has fewer than {LEAST_BYTES} bytes: who guesses it, sees all")
+        raise UsageError(f"{what} has fewer than {LEAST_BYTES} bytes, so it could be guessed")
     if algorithm == "RS256" and made.key.key_size < LEAST_RSA_BITS:
         raise UsageError(f"{what} has fewer than {LEAST_RSA_BITS} bits")
     return Key(node["kid"], algorithm, made.key, algorithm == "HS256" or "d" in node)

@@ -73,7 +73,7 @@ def literal(name: str, kind: str, text: str) -> str:
         if kind == "timestamp":
             text = parse_time(text).isoformat()
     except (ValueError, OverflowError):
-        raise Wrong(f"`{name}` is no {kind}") from None
+        raise Wrong(f"`{name}` is not a valid {kind}") from None
     if kind == "string":
         return string(text, "duckdb")
     if kind in WHOLE or kind in ("boolean", "date") or kind.startswith("decimal"):
@@ -81,7 +81,7 @@ def literal(name: str, kind: str, text: str) -> str:
         return f"try_cast({string(text, 'duckdb')} as {type_name(kind, 'duckdb')})"
     if kind == "timestamp":
         return f"cast({string(text, 'duckdb')} as timestamptz)"
-    raise Wrong(f"rows can't be asked by `{name}`")
+    raise Wrong(f"rows can't be filtered by `{name}`")
 
 
 def cursor(mark: str, offset: int) -> str:
@@ -104,5 +104,5 @@ def position(text: str) -> tuple[str, int]:
         plain = ""
     found = re.fullmatch(r"([0-9]+-[0-9a-f]+):([0-9]{1,12})", plain)
     if found is None:
-        raise Wrong("`cursor` is none that an answer gave")
+        raise Wrong("`cursor` is not from an answer of this server")
     return found[1], int(found[2])

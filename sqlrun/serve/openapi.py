@@ -53,17 +53,17 @@ HEALTH: Schema = {
 PROBLEM = _object(title=_text(), status=COUNT, detail=_text())
 REFUSALS = {
     400: "A parameter is unknown or wrong.",
-    401: "There is no token, or it isn't believed.",
+    401: "The token is missing or invalid.",
     403: "The token lacks the scope.",
-    404: "There is nothing here that the token may see.",
-    405: "Only GET and HEAD are answered.",
-    410: "The tick of the cursor isn't at hand any more.",
-    413: "A body was sent.",
+    404: "Not found, or not visible with this token.",
+    405: "Only GET and HEAD are supported.",
+    410: "The tick of the cursor is no longer available.",
+    413: "The request has a body.",
     414: "The address is too long.",
-    421: "The host isn't one of this server's.",
-    429: "Too many requests; Retry-After tells when to come again.",
+    421: "The Host header doesn't name this server.",
+    429: "Too many requests; Retry-After has the seconds to wait.",
     431: "The headers are too long.",
-    503: "No tick can be shown yet, or the warehouse is away.",
+    503: "No tick is available yet, or the warehouse can't be read.",
 }
 
 

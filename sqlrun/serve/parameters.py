@@ -58,7 +58,7 @@ class Text:
         Raises: Wrong if the text is invalid.
         """
         if len(text) > self.most or "\0" in text or not text:
-            raise Wrong(f"`{name}` must be a text of 1 to {self.most} letters")
+            raise Wrong(f"`{name}` must be a text of 1 to {self.most} characters")
         return text
 
     def schema(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def read(query: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
             known = f"this route takes {listed(kinds)}" if kinds else "this route takes none"
             raise Wrong(f"unknown parameter; {known}")
         if name in seen:
-            raise Wrong(f"`{name}` stands twice")
+            raise Wrong(f"`{name}` is given twice")
         seen.add(name)
         found[name] = kinds[name].read(name, text)
     return found

@@ -20,8 +20,8 @@ _reading = CapacityLimiter(READING)
 async def read_files(make: Callable[..., Answer], *values: Any) -> Answer:
     """Return the answer of `make`, run in a thread; status 503 if too many reads wait or the files can't be read."""
     if _reading.statistics().tasks_waiting >= MOST_WAITING:
-        return problem(503, "too many tables are being read; ask again", ((b"retry-after", b"1"),))
+        return problem(503, "too many tables are being read; try again", ((b"retry-after", b"1"),))
     try:
         return await to_thread.run_sync(make, *values, limiter=_reading)
     except EngineError:
-        return problem(503, "the warehouse can't be read just now", ((b"retry-after", b"5"),))
+        return problem(503, "the warehouse can't be read at the moment", ((b"retry-after", b"5"),))

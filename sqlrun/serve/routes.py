@@ -33,12 +33,12 @@ async def mart(ask: Ask) -> Answer:
     if snapshot is None:
         return nothing_yet(ask.site)
     if wrong := [key for key in _keys(ask.site.offered) if ask.values[key] and key not in found.keys]:
-        raise Wrong(f"{found.name} can't be asked by `{wrong[0]}`")
+        raise Wrong(f"{found.name} can't be filtered by `{wrong[0]}`")
     if ask.values["cursor"]:
         mark, offset = marts.position(ask.values["cursor"])
         kept = ask.site.recent.get(mark)
         if kept is None:
-            return problem(410, "the tick of this cursor isn't at hand any more; begin anew")
+            return problem(410, "the tick of this cursor is no longer available; start again without a cursor")
         snapshot = kept
     return await read_files(_page, ask, found, snapshot, offset)
 
@@ -100,7 +100,7 @@ async def operations(ask: Ask) -> Answer:
     try:
         return ask.made(as_json({"rows": await ask.site.operations.read(view)}))
     except SqlrunError:
-        return problem(503, "the books can't be read just now", ((b"retry-after", b"5"),))
+        return problem(503, "the system tables can't be read at the moment", ((b"retry-after", b"5"),))
 
 
 async def metrics(ask: Ask) -> Answer:
@@ -141,7 +141,7 @@ def routes(offered: Offer) -> tuple[Route, ...]:
         Route(
             "/api/v1/operator/{view}",
             "operations",
-            "Ticks, sources, models, checks or quarantine, as kept beside the ledger; for operators.",
+            "Ticks, sources, models, checks or quarantine, from the system tables; for operators.",
             operations,
             openapi.OPERATIONS,
             operator=True,

@@ -425,7 +425,7 @@ def test_others_are_not_served_without_a_key() -> None:
         (["--keys", "/nowhere.json"], {}, "the keys /nowhere.json can't be read"),
         (["--stale-after", "soon"], {}, "`soon` isn't a valid step"),
         (["--profile", "duckdb", "--env", "nope"], {}, "nope"),
-        (["token"], {}, "for whom?"),
+        (["token"], {}, "name at least one key"),
         (["token", "--operator"], {}, "there is no key to sign with"),
     ],
 )

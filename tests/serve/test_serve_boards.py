@@ -311,7 +311,7 @@ def test_a_token_names_keys_by_their_entity(project: Project) -> None:
         (["--shop", "x"], "there is no option `--shop`. This project's entities: --restaurant, --site"),
         (["docs"], "there is no option `docs`"),
         (["--site"], "`--site` needs a KEY"),
-        ([], "for whom? --restaurant KEY, --site KEY, as often as there are keys, or --operator"),
+        ([], "name at least one key (--restaurant KEY, --site KEY; repeatable), or --operator"),
     ],
 )
 def test_a_token_for_what_there_is_not_is_refused(project: Project, arguments: list[str], told: str) -> None:

@@ -164,7 +164,7 @@ def test_hours_that_a_new_tick_moves_are_told_with_how_much(here: Server, pages:
 
     opened.locator("#late").wait_for()
     told = " ".join(opened.locator("#late").inner_text().split())
-    assert "Past numbers have moved: +3 orders, +€30.50." in told
+    assert "Past numbers have changed: +3 orders, +€30.50." in told
     assert "Mon 9:00–10:00: 1 → 4 orders, +€30.50" in told
     # The next tick changes no complete hour.
     here.warehouse.publish({**rows(3), "fct_restaurant_hours": held["fct_restaurant_hours"]})
@@ -250,7 +250,7 @@ def test_a_window_without_orders_and_a_restaurant_without_any_are_shown_as_such(
 def test_a_tick_that_is_too_old_is_told_with_its_age(here: Server, pages: Pages, tmp_path: Path) -> None:
     here.late = timedelta(hours=3, minutes=5)
     opened = pages.open(here.address("/", IDS[0]), PHONE)
-    opened.get_by_text("Newer numbers should have come by now. They are 3 hours old.").wait_for()
+    opened.get_by_text("Newer numbers should have arrived by now. They are 3 hours old.").wait_for()
     picture(opened, tmp_path, "owner-stale")
 
     assert opened.locator("#as-of").inner_text().strip() == "As of 12:40, 3 hours ago"

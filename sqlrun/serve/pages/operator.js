@@ -37,18 +37,18 @@ const VIEWS = [
     columns: [
       ["Source", (row) => row.source], ["Watermark", (row) => when(row.watermark)],
       ["Lag", (row) => seconds(row.freshness_seconds), "amount"], ["Late by (95 %)", (row) => seconds(row.lateness_seconds), "amount"],
-      ["Rows", (row) => number(row.rows), "amount"], ["Set aside", (row) => number(row.quarantined), "amount"],
+      ["Rows", (row) => number(row.rows), "amount"], ["Quarantined", (row) => number(row.quarantined), "amount"],
       ["State", (row) => (row.unusual ? state("unusual", "warn") : state("usual", "good"))],
     ],
   },
   {
-    name: "models", title: "Models", none: "No model has a receipt yet.",
+    name: "models", title: "Models", none: "No model has run stats yet.",
     sum: (rows) => `${seconds(rows.reduce((sum, row) => sum + row.seconds, 0))} in their newest ticks.`,
     columns: [
       ["Model", (row) => row.model], ["Tick", (row) => String(row.tick), "amount"], ["Strategy", (row) => row.strategy ?? "–"],
       ["Rows changed", (row) => number(row.rows_changed), "amount"], ["Rows read", (row) => number(row.rows_read), "amount"],
       ["Read", (row) => bytes(row.bytes_read), "amount"], ["Commits", (row) => number(row.commits), "amount"],
-      ["Time", (row) => seconds(row.seconds), "amount"], ["Why so", (row) => row.reason || "–", "text"],
+      ["Time", (row) => seconds(row.seconds), "amount"], ["Reason", (row) => row.reason || "–", "text"],
     ],
   },
   {
@@ -59,11 +59,11 @@ const VIEWS = [
       ["Model", (row) => row.model], ["Check", (row) => [row.columns?.join(", "), row.expectation].filter(Boolean).join(": "), "text"],
       ["Severity", (row) => row.severity], ["State", (row) => state(row.status, LEVELS[row.status] ?? "")],
       ["Rows", (row) => `${number(row.unexpected)} of ${number(row.evaluated)}`, "amount"],
-      ["Tick", (row) => String(row.tick), "amount"], ["Last not passed", (row) => (row.last_bad_tick == null ? "never" : String(row.last_bad_tick)), "amount"],
+      ["Tick", (row) => String(row.tick), "amount"], ["Last failure", (row) => (row.last_bad_tick == null ? "never" : String(row.last_bad_tick)), "amount"],
     ],
   },
   {
-    name: "quarantine", title: "Quarantine", none: "No line lies in quarantine.",
+    name: "quarantine", title: "Quarantine", none: "The quarantine is empty.",
     sum: (rows) => `${count(rows.reduce((sum, row) => sum + row.lines, 0))} lines for ${count(rows.length)} reasons.`,
     columns: [
       ["Model", (row) => row.model], ["Reason", (row) => row.reason, "text"], ["Lines", (row) => number(row.lines), "amount"],
@@ -128,7 +128,7 @@ async function load() {
     if (health.as_of) say(at("heard"), `Tick ${health.tick}, as of ${when(health.as_of)}.`);
   } catch (error) {
     if (error.status === 401) return signInFor(signedIn() ? `The server doesn’t take your token: ${error.message}.` : "");
-    if (error.status === 403) return signInFor("Your token is an owner’s; this page is for operators.");
+    if (error.status === 403) return signInFor("Your token is for owners; this page is for operators.");
     away = error;
   }
   clock();
@@ -139,7 +139,7 @@ function clock() {
     const age = health.age_seconds + Math.max(0, Date.now() - health.received) / 1000;
     say(at("as-of"), `Readers see tick ${health.tick}, as of ${when(health.as_of)}, ${ago(age)}`);
   } else if (health) say(at("as-of"), "No tick is published yet");
-  const old = health?.status === "stale" ? "The shown tick is older than it should be, or a newer one can’t be read." : "";
+  const old = health?.status === "stale" ? "The shown tick is too old, or a newer one can’t be read." : "";
   say(at("banner"), away ? `${away.message.replace(/\.?$/, ".")} Trying again …` : [old, health?.problem].filter(Boolean).join(" "));
 }
 
