@@ -221,7 +221,7 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
     missing = sorted(set(choice.ids) - {row["id"] for row in found})
     if missing:
         raise UsageError(
-            f"no line with the id `{missing[0]}` is in the quarantine of {queue.model.name}. "
+            f"no pending line with the id `{missing[0]}` in the quarantine of {queue.model.name}. "
             f"`sqlrun quarantine show {queue.model.name}` lists them."
         )
     if choice.reason and not found:

@@ -21,11 +21,12 @@ from sqlrun.transpile.writer import string
 # Kinds of the log's rows: a line was discarded; its replay was requested; the replay was run; its source was landed
 # from scratch and the line is valid there.
 DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
-# Outcomes of a replayed line: it is a row of the model, is still in quarantine, or is filtered out by the query.
-CAME_IN, STILL, LEFT_OUT = "came in", "still quarantined", "left out by the query"
+# Outcomes of a replayed line: it is a row of the model, is still in quarantine, or is filtered out by the query. The log
+# stores these words, so they stay as they are; `OUTCOMES` has the words that people read.
+CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
 # The source was landed from scratch, and the line is valid there.
-ANEW = "landed again"
-OUTCOMES = (CAME_IN, ANEW, LEFT_OUT, STILL)
+ANEW = "landed anew"
+OUTCOMES = {CAME_IN: "came in", ANEW: "landed again", LEFT_OUT: "left out by the query", STILL: "still quarantined"}
 BOOK = (
     StoredColumn("event", "string", False),  # one command or one landing; its rows share it
     StoredColumn("kind", "string", False),

@@ -159,7 +159,7 @@ def _told(name: str, found: list[dict[str, Any]]) -> str:
         counts[row["outcome"]] += row["lines"]
         if row["outcome"] == quarantine_query.STILL:
             reasons[row["because"]] += row["lines"]
-    listed = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in quarantine_query.OUTCOMES if counts[outcome])
+    listed = ", ".join(f"{counts[each]:,} {words}" for each, words in quarantine_query.OUTCOMES.items() if counts[each])
     why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(reasons.items()))
     lines = counted(sum(counts.values()), "line")
     return f"{name}: replayed {lines} of the quarantine: {listed}" + (f": {why}" if why else "")

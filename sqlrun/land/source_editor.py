@@ -15,6 +15,8 @@ from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import Source
 
 MARK = "# Missing in the lines that landed last"
+# Comments that mark a column already: those of version 0.1.0 too.
+MARKS = (MARK, "# No line has it that landed last")
 DESCRIBE = "Describe this column."
 
 
@@ -110,7 +112,7 @@ def _changes(text: str, columns: list[Any], source: Source, drifts: Sequence[Dri
         match drift.kind:
             case "missing" if column is not None:
                 start = text.rfind("\n", 0, column.start_mark.index) + 1
-                if MARK not in text[:start].rstrip("\n").rpartition("\n")[2]:
+                if not any(mark in text[:start].rstrip("\n").rpartition("\n")[2] for mark in MARKS):
                     indent = re.match(" *", text[start:])
                     maybe = f"; renamed to {drift.renamed}?" if drift.renamed else "."
                     told = f"{drift.field}: marked as missing"

@@ -332,7 +332,7 @@ def test_one_of_two_writers_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         whole(table, write_, change)
 
     monkeypatch.setattr(delta_commit, "commit", late)
-    with pytest.raises(EngineError, match="another writer changed it"):
+    with pytest.raises(EngineError, match="another writer wrote version"):
         write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
 
     assert [row["n"] for row in held(spec.path)] == [7]

@@ -126,7 +126,7 @@ def test_a_discarded_line_stays_discarded_when_it_lands_from_scratch(made: Site)
     """Its id depends on its text and its file: a new table doesn't change a decision."""
     run(made, "quarantine", "discard", NAME, "--all", "--because", "none of it matters")
     edited = edit(made, "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
-    assert "lands its source again" in run(edited, "quarantine", "list")
+    assert "lands its source from scratch" in run(edited, "quarantine", "list")
     assert edited.tick(START + 2 * FIVE).published
 
     assert waiting(edited) == {}

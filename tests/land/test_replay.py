@@ -334,7 +334,7 @@ def test_lines_that_are_to_be_replayed_are_not_discarded(made: Site) -> None:
     """One command decides about a line, and a later one is rejected."""
     run(made, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     said = run(made, "quarantine", "discard", NAME, "--all", "--because", "so")
-    assert "Discarded 2 lines" in said and "3 lines are already waiting for replay" in said
+    assert "Discarded 2 lines" in said and "3 lines are to be replayed by the next build" in said
 
 
 def test_an_environment_has_its_own_queue(made: Site) -> None:
@@ -366,7 +366,7 @@ def test_lines_of_a_shared_table_are_pending_in_production(made: Site) -> None:
     dev = Site(made.root, made.engine, "dev")
     assert tick(dev).published
     for words in (("list",), ("show", NAME), ("replay", NAME, "--all"), ("discard", NAME, "--all", "--because", "so")):
-        assert "without --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
+        assert "Leave out --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
 
 
 def test_replayed_lines_land_again_after_a_rollback(made: Site) -> None:

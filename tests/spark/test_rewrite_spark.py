@@ -197,7 +197,7 @@ def test_a_commit_in_between_is_an_error(engine: SparkEngine, tmp_path: Path, mo
         return real(*given)
 
     monkeypatch.setattr(duckdb_merge, "planned", planned)
-    with pytest.raises(EngineError, match="another writer changed it"):
+    with pytest.raises(EngineError, match="another writer wrote version"):
         merged(engine, spec)
     assert engine.head(spec.path) == 2
 

@@ -207,7 +207,7 @@ def test_a_restored_table_takes_a_new_tick_and_refuses_a_used_one(engine: SparkE
 def test_a_used_tick_is_refused_for_every_statement(engine: SparkEngine, tmp_path: Path, statement: Statement) -> None:
     spec = table(tmp_path)
     added(engine, spec, ("a", 1, 1))
-    with pytest.raises(EngineError, match="used before"):
+    with pytest.raises(EngineError, match="already written"):
         write(engine, spec, 1, statement)
     assert content(engine, spec) == [("a", 1, 1)]
 

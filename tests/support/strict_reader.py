@@ -308,7 +308,7 @@ class Reader:
         try:
             found = _Text(line).whole()
             if _twice(found, Kind("struct", fields=tuple((name, kind) for name, kind, _ in self.columns))):
-                return Judged("a key is there twice")
+                return Judged("duplicate key")
             fields = {key: value for key, _, value in reversed(found.members)}
             for name, kind, _ in self.columns:
                 _shaped(fields.get(name), kind)
