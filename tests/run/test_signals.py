@@ -6,7 +6,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from unittest import mock
@@ -22,11 +21,12 @@ from sqlrun.report.console import Console
 from sqlrun.run.session import Session, times_of
 from sqlrun.runtime import stopping
 from sqlrun.simulate.orders import events
+from tests.support.printed import until
 from tests.support.projects import ROOT, copy_project
 from tests.support.script import SETTINGS, to_minute
 
 pytestmark = pytest.mark.slow
-BUILD = [sys.executable, "-u", "-m", "sqlrun", "build", "--profile", "duckdb", "--skip-tests"]
+BUILD = [sys.executable, "-u", "-m", "sqlrun", "build", "--profile", "duckdb", "--skip-tests", "--verbose"]
 
 
 def started(root: Path, *options: str) -> subprocess.Popen[str]:
@@ -34,16 +34,6 @@ def started(root: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*BUILD, *options], cwd=root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-
-
-def until(process: subprocess.Popen[str], words: str) -> Iterator[str]:
-    """Yield the build's lines up to the one with the words."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        yield line
-        if words in line:
-            return
-    raise AssertionError(f"`{words}` was never said")
 
 
 @pytest.fixture

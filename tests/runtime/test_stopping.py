@@ -20,6 +20,7 @@ from sqlrun.errors import EngineError
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import stopping
 from tests.support import broken, shops
+from tests.support.printed import until
 from tests.support.projects import ROOT
 
 # Tolerance in addition to the two seconds, for a machine that is busy with other tests.
@@ -70,20 +71,12 @@ def ended(process: subprocess.Popen[str], *signals: signal.Signals) -> str:
     return out
 
 
-def until(process: subprocess.Popen[str], words: str) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if words in line:
-            return
-    raise AssertionError(words)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGTERM,) * 2])
 def test_an_endless_statement_does_not_delay_the_end(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
     root = project(tmp_path)
     process = started(root, "build", "--every", "10m", "--verbose")
-    until(process, "START merge model huge")
+    list(until(process, "START merge model huge"))
     time.sleep(1)
 
     out = ended(process, *signals)
@@ -96,7 +89,7 @@ def test_an_endless_statement_does_not_delay_the_end(tmp_path: Path, signals: tu
 def test_the_next_build_rolls_back_a_stopped_one(tmp_path: Path) -> None:
     root = project(tmp_path)
     process = started(root, "build", "--verbose")
-    until(process, "START merge model huge")
+    list(until(process, "START merge model huge"))
     ended(process, signal.SIGTERM, signal.SIGTERM)
     (root / "models" / "huge.sql").unlink()
     (root / "models" / "huge.yml").unlink()
@@ -128,7 +121,7 @@ def test_a_waiting_build_ends_on_a_signal(tmp_path: Path) -> None:
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         process = started(root, "build", "--wait")
-        until(process, "Waiting for it to end")
+        list(until(process, "Waiting for it to end"))
 
         ended(process, signal.SIGTERM)
 
@@ -147,7 +140,7 @@ def test_an_endless_check_is_abandoned(tmp_path: Path, sent: signal.Signals) -> 
     for name in ("sql", "yml"):
         (root / "models" / f"huge.{name}").unlink()
     process = started(root, "build", "--verbose")
-    until(process, "START landing")
+    list(until(process, "START landing"))
     time.sleep(4)
 
     ended(process, sent)
@@ -220,7 +213,7 @@ def test_a_signal_before_or_after_a_command_prints_one_line(where: str, sent: si
         assert process.stdin and process.stderr
         process.stdin.write(where)
         process.stdin.close()
-        until(process, "waits")
+        list(until(process, "waits"))
         process.send_signal(sent)
 
         assert process.wait(10) == 130
@@ -279,7 +272,7 @@ def test_an_unresponsive_library_is_killed(statement: str, sent: signal.Signals)
     process = subprocess.Popen(
         [sys.executable, "-c", DEAD, statement], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    until(process, "begins")
+    list(until(process, "begins"))
     time.sleep(1)
     began = time.monotonic()
     process.send_signal(sent)

@@ -15,7 +15,8 @@ from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.runtime import stopping
 from sqlrun.sources.folder import Folder
-from tests.runtime.test_stopping import SECONDS, until
+from tests.runtime.test_stopping import SECONDS
+from tests.support.printed import until
 from tests.support.projects import ROOT
 
 # py4j leaves the sockets of finished threads to the garbage collector.
@@ -112,7 +113,7 @@ def test_a_signal_ends_a_command_whose_stream_runs(tmp_path: Path, sent: signal.
         [sys.executable, "-c", ALONE, str(tmp_path)], cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as process:  # fmt: skip
-        until(process, "endless")
+        list(until(process, "endless"))
         offsets = tmp_path / "endless" / "checkpoint" / "offsets" / "0"
         while not offsets.exists() and process.poll() is None:
             time.sleep(0.05)
