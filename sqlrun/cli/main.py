@@ -39,9 +39,7 @@ class CommandLine(click.Group):
 @click.version_option(__version__, prog_name="sqlrun")
 @click.option("--project-dir", type=FOLDER, default=".", help="Folder of the project.")
 @click.option("--no-cache", is_flag=True, help="Ignore target/cache.jsonl: read and compile everything again.")
-@click.option(
-    "--no-server", is_flag=True, help="Run the command in this process, even if the daemon runs."
-)
+@click.option("--no-server", is_flag=True, help="Run the command in this process, even if the daemon runs.")
 @click.pass_context
 def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed.

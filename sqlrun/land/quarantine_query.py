@@ -21,8 +21,8 @@ from sqlrun.transpile.writer import string
 # Kinds of the log's rows: a line was discarded; its replay was requested; the replay was run; its source was landed
 # from scratch and the line is valid there.
 DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
-# Outcomes of a replayed line: it is a row of the model, is still in quarantine, or is filtered out by the query. The log
-# stores these words, so they stay as they are; `OUTCOMES` has the words that people read.
+# Outcomes of a replayed line: it is a row of the model, is still in quarantine, or is filtered out by the query. The
+# log stores these words, so they stay as they are; `OUTCOMES` has the words that people read.
 CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
 # The source was landed from scratch, and the line is valid there.
 ANEW = "landed anew"

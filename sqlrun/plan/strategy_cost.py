@@ -87,6 +87,6 @@ def _is_count(value: object) -> TypeGuard[int]:
 def message(name: str, choice: Choice) -> str:
     """Return the message that a table is recomputed from scratch in this tick."""
     return (
-        f"{name} is computed whole in this tick (SR548): maintaining it by its changes would read about "
+        f"{name} is fully recomputed in this tick (SR548): an incremental update would read about "
         f"{choice.change:,} rows, the whole query reads about {choice.whole:,}"
     )

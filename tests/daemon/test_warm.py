@@ -210,7 +210,7 @@ def test_a_signal_outside_of_a_command_prints_one_line(served: Place, where: str
         client.send_signal(number)
 
         assert client.wait(10) == 130
-        assert client.stderr.read() == "sqlrun: stopped before it finished\n"
+        assert client.stderr.read() == "sqlrun: interrupted\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -225,7 +225,7 @@ def test_an_early_signal_waits_for_the_forks_handlers(place: Place, number: int)
 
         assert client.wait(10) == 130
         assert client.stdout.read() == ""
-        assert client.stderr.read() == "sqlrun: stopped before it finished\n"
+        assert client.stderr.read() == "sqlrun: interrupted\n"
     assert server.poll() is None
 
 

@@ -358,7 +358,7 @@ def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypa
             maintained(site, 1)
 
     assert site.everything() == before
-    with pytest.raises(UsageError, match="a build failed"):
+    with pytest.raises(UsageError, match="a build has died or failed"):
         maintained(site, 1)
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
     assert site.tick(START + (TICKS + 1) * FIVE).published

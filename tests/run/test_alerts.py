@@ -227,7 +227,7 @@ def test_a_command_gets_the_alert_as_input(tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((sys.executable, "-c", f"import sys; sys.exit('{SECRET}')"), "it ended with 1 (try 3 of 3)"),
+        ((sys.executable, "-c", f"import sys; sys.exit('{SECRET}')"), "it ended with exit code 1 (try 3 of 3)"),
         (("no-such-program", SECRET), "it can't be started: No such file or directory (try 3 of 3)"),
         (
             (sys.executable, "-c", "import time; time.sleep(60)", SECRET),

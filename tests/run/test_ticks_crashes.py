@@ -250,7 +250,7 @@ def test_of_two_racing_ledgers_one_fails(site: Site, monkeypatch: pytest.MonkeyP
         return real(app_id, tick, metadata)
 
     monkeypatch.setattr(ledger_module.delta_table, "commit", committing)
-    with pytest.raises(LockedError, match="tick 2 was taken"):
+    with pytest.raises(LockedError, match="took tick 2"):
         one.pin(2, START, {}, now(), "the slower one")
 
     assert one.read().last_tick == 2
