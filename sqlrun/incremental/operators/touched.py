@@ -109,7 +109,7 @@ def below(node: Unary, relation: str, keys: Keys, mapped: Keys) -> tuple[Node, b
     """
     pushed, complete = push(node.child, relation, mapped)
     # Two columns of the operator may map to one column of the input; restricting by one of them is not enough then.
-    whole = len(mapped) == len(keys) and set(mapped.values()) == set(keys.values())
+    whole = len(mapped) == len(keys)
     if mapped and not complete:
         pushed, complete = Touched(pushed, relation, tuple(mapped.items())), True
     return node.with_children((pushed,)), complete and whole

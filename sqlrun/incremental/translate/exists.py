@@ -94,7 +94,7 @@ def _bare(query: exp.Expr) -> exp.Expr:
 
 def _is_one_row(query: exp.Select) -> bool:
     """Return whether a SELECT aggregates without groups."""
-    if query.args.get("group") is not None or {key for key, value in query.args.items() if value} - ONE_ROW:
+    if {key for key, value in query.args.items() if value} - ONE_ROW:
         return False
     having = query.args.get("having")
     clauses = [*query.expressions, *([having.this] if having is not None else [])]

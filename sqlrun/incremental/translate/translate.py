@@ -67,11 +67,11 @@ def _set_operation(tree: exp.SetOperation, context: Context) -> Node:
 
 def _counted(sides: list[Node], distinct: bool, *, both: bool) -> Node:
     """Return INTERSECT or EXCEPT, from the number of copies of each row on the left and on the right."""
-    names = sides[0].columns
+    names = sides[0].columns  # the names on both sides: parsing renames the columns of each branch to the first one's
     left, right = unused("_left", names), unused("_right", names)
     parts = []
     for side, ones in zip(sides, ((1, 0), (0, 1)), strict=True):
-        own = tuple((name, column(c)) for name, c in zip(names, side.columns, strict=True))
+        own = tuple((c, column(c)) for c in side.columns)
         marks = tuple((mark, exp.Literal.number(n)) for mark, n in zip((left, right), ones, strict=True))
         parts.append(Project(side, (*own, *marks)))
     calls = tuple((mark, exp.Sum(this=column(mark))) for mark in (left, right))
