@@ -157,7 +157,7 @@ def test_a_build_dies_with_a_killed_daemon(shell: Shell) -> None:
     code, said = shell.run("build", "--skip-tests")
 
     assert code == 0
-    assert said.startswith("sqlrun: without the daemon: it has ended")
+    assert said.startswith("sqlrun: without the daemon: it is gone")
     assert shell.run("verify", alone=True)[0] == 0
     assert shell.run("up")[0] == 0
     assert tick_of(Ledger(str(shell.root / "warehouse"), "small")).tick > 0
