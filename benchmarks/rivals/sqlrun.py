@@ -19,6 +19,7 @@ from sqlrun.cli.options import utc_now
 from sqlrun.events import TickResult
 from sqlrun.pipeline import chosen
 from sqlrun.publish.ledger import Ledger
+from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
 from sqlrun.run.session import Session, Times, times_of
 from sqlrun.runtime.disk_cache import Cache
@@ -66,7 +67,7 @@ def main(name: str) -> int:
     root = Path.cwd()
     prepared, target = pipeline.prepare_to_build(root, name, Cache.of(root))
     names = chosen(prepared, (), ())
-    return Fed(root, prepared, target, names, Console(quiet=True), utc_now, False).begin()
+    return Fed(root, prepared, target, names, BuildDisplay(Console(quiet=True)), utc_now, False).begin()
 
 
 sys.exit(main(sys.argv[1]))
