@@ -18,6 +18,7 @@ TOOLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_tool_runs(name: str) -> None:
