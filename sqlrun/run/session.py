@@ -267,7 +267,7 @@ class Session:
         except LockedError:
             self._say("No alert was sent for this tick: another build has taken over the warehouse.")
         except KeyboardInterrupt:
-            self._say("The alert was interrupted. sqlrun sends sqlrun sends it after the next tick.")
+            self._say("The alert was interrupted. sqlrun sends it after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
         """Write run stats, check results and measures; a failure doesn't change the tick."""

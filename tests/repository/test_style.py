@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,3 +58,15 @@ def banned(source: str) -> Iterator[tuple[int, str]]:
 def prose(docstring: str) -> str:
     """Return a docstring without its doctests."""
     return "\n".join(line for line in docstring.split("\n") if not line.lstrip().startswith((">>>", "...")))
+
+
+def test_no_text_says_two_words_twice_in_a_row() -> None:
+    """A merge of two rewrites of one sentence leaves such texts."""
+    twice = re.compile(r"\b(\w+ \w+) \1\b")
+    wrong = {str(page.relative_to(ROOT)): found for page in PAGES if (found := twice.findall(page.read_text("utf-8")))}
+    for file in MODULES:
+        texts = (node.value for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Constant))
+        found = [hit for text in texts if isinstance(text, str) for hit in twice.findall(text)]
+        wrong |= {str(file.relative_to(ROOT)): found} if found else {}
+
+    assert wrong == {}
