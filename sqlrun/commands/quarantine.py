@@ -22,7 +22,6 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import text_table
 from sqlrun.runtime.disk_cache import Cache
-from sqlrun.runtime.fitted_table import fitted
 from sqlrun.sources import factory
 from sqlrun.storage.factory import storage_of
 
@@ -129,10 +128,9 @@ def show_lines(
         console.raw(log_lines.as_json(rows))
         return 0
     names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
-    shown = fitted(names, [_cells(row) for row in rows], console.columns, console.cut_mark, ("id",))
-    said = text_table.counted(len(rows), "line")
-    console.lines([*shown.lines, f"{'first ' if more else ''}{said} in quarantine of {model}"])
-    console.lines(shown.notes(console.columns or 0, console.cut_mark, "--json"))
+    count = text_table.counted(len(rows), "line")
+    ending = f"{'first ' if more else ''}{count} in quarantine of {model}"
+    console.table(names, [_cells(row) for row in rows], ending, "--json", ("id",))
     if not raw and _private(queue):
         console.lines(
             ["The text of lines may contain pii columns, so only the other columns are shown. `--raw` shows the text."]

@@ -16,7 +16,6 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
 from sqlrun.runtime.disk_cache import Cache
-from sqlrun.runtime.fitted_table import fitted
 
 
 def show_rows(
@@ -52,10 +51,8 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
         case "csv":
             console.raw(log_lines.as_csv(list(names), rows))
         case _:
-            found = fitted(names, [tuple(r.values()) for r in rows], console.columns, console.cut_mark)
-            said = text_table.counted(len(rows), "row")
-            console.lines([*found.lines, f"{'first ' if more else ''}{said} {what}"])
-            console.lines(found.notes(console.columns or 0, console.cut_mark))
+            count = text_table.counted(len(rows), "row")
+            console.table(names, [tuple(r.values()) for r in rows], f"{'first ' if more else ''}{count} {what}")
 
 
 def print_views(root: Path, name: str | None, env: str | None, tick: int | None) -> int:

@@ -97,22 +97,23 @@ class BuildDisplay:
         lines: list[Line] = []
         for node in result.nodes:
             for text in (text for stage in node.stages for text in text_lines(stage.note)):
-                if self._is_first(text):
+                if self.is_first(text):
                     lines.append(Line(f"  {text}", style="dim"))
         for check in result.checks:
             evaluated = check.status.evaluated or self.detail == "ticks"
             if (
                 check.status.level is Level.NOTE
                 and evaluated
-                and self._is_first((check.check_id, check.model, check.type))
+                and self.is_first((check.check_id, check.model, check.type))
             ):
                 lines += log_lines.check_details(check)
         return lines
 
-    def _is_first(self, note: object) -> bool:
+    def is_first(self, note: object) -> bool:
+        """Return whether to print a note: for the first time in this build, or every time if all steps are printed."""
         known = note in self._printed_notes
         self._printed_notes.add(note)
-        return not known
+        return not known or self.detail == "verbose"
 
 
 def is_news(event: Event) -> bool:

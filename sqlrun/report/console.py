@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,6 +17,7 @@ from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
 from sqlrun.outcome import Outcome
 from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, line, running
 from sqlrun.runtime import streams
+from sqlrun.runtime.fitted_table import fitted
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.runtime.text_table import counted, escaped
 
@@ -138,6 +139,21 @@ class Console:
             self._patience.cancel()
         held, self._held, self._patience = self._held or [], None, None
         return held
+
+    def table(
+        self,
+        names: Sequence[str],
+        rows: Sequence[Sequence[object]],
+        ending: str,
+        everything: str = "--output json",
+        whole: Container[str] = (),
+    ) -> None:
+        """Print rows fitted to the terminal, then `ending`, then what was cut, which the option `everything` prints.
+
+        Columns in `whole` are never cut.
+        """
+        found = fitted(names, rows, self.columns, self.cut_mark, whole)
+        self.lines([*found.lines, ending, *found.notes(self.columns or 0, self.cut_mark, everything)])
 
     def raw(self, text: str) -> None:
         """Print a result for other programs unchanged; on a terminal, with control characters escaped."""

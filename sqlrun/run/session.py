@@ -113,7 +113,6 @@ class Session:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.display, self.console, self.clock, self.receipts = display, display.console, clock, receipts
         self._stop = threading.Event()
-        self._said: set[str] = set()
         # DuckDB reads the few rows to check faster than a Spark job.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: TickContext | None = None
@@ -339,8 +338,7 @@ class Session:
 
     def _say_once(self, text: str, about: str = "") -> None:
         """Print a warning that applies to every tick once per run, unless every step is printed."""
-        if (about or text) not in self._said or self.display.detail == "verbose":
-            self._said.add(about or text)
+        if self.display.is_first(about or text):
             self._say(text)
 
     def _vacuum(self, ledger: Ledger, tick: int, holder: str) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,34 +16,12 @@ from tests.support import chromium as chromium_here
 from tests.support import clicks, served
 from tests.support.chromium import DESK, picture
 from tests.support.served import Warehouse
-from tests.support.shown import Pages, Server, faults, server
+from tests.support.shown import Pages, Server, faults
 
 pytestmark = [pytest.mark.slow, chromium_here.needed]
 NARROW = (390, 844)
 TEXTS = served.ROOT / "sqlrun" / "serve" / "pages" / "texts.js"
 LANGUAGES = ("en", "de", "es", "fr")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with chromium_here.launched() as found:
-        yield found
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
-    with ExitStack() as running:
-        yield lambda warehouse, **options: running.enter_context(server(warehouse, **options))
-
-
-@pytest.fixture
-def pages(chromium: Any, serve: Any) -> Iterator[Pages]:
-    made = Pages(chromium)
-    yield made
-    for context in chromium.contexts:
-        context.close()
-    assert made.complaints == []
-    assert [url for url in made.asked if not url.startswith("http://127.0.0.1:")] == []
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,35 +16,11 @@ from tests.support import chromium as chromium_here
 from tests.support import served
 from tests.support.chromium import DESK, PHONE, picture
 from tests.support.served import IDS, as_of_tick, orders, rows
-from tests.support.shown import Pages, Server, faults, server
+from tests.support.shown import Pages, Server, faults
 
 pytestmark = [pytest.mark.slow, chromium_here.needed]
 # Maximum seconds until a page shows a published tick.
 AT_ONCE = 2.0
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with chromium_here.launched() as found:
-        yield found
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
-    """Yield a function that starts servers; they stop after the test and its pages."""
-    with ExitStack() as running:
-        yield lambda warehouse, **options: running.enter_context(server(warehouse, **options))
-
-
-@pytest.fixture
-def pages(chromium: Any, serve: Any) -> Iterator[Pages]:
-    made = Pages(chromium)
-    yield made
-    for context in chromium.contexts:
-        context.close()
-    assert made.complaints == []
-    assert [url for url in made.asked if not url.startswith("http://127.0.0.1:")] == []
-    assert [url for url in made.asked if "token" in url.partition("#")[0]] == []
 
 
 @pytest.fixture(scope="module")
