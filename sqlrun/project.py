@@ -65,7 +65,8 @@ class Expectation:
 class Column:
     """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is from the contract.
 
-    `promises` are the checks of dbt's `data_tests:` and `constraints:`.
+    `promises` are the checks of dbt's `data_tests:` and `constraints:`. `comes_from`: for a column of a source, what
+    the value is taken from instead of a field of the line, for example `key` or `header:trace`.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Column:
     nullable: bool = True
     tags: tuple[str, ...] = ()
     promises: tuple[Expectation, ...] = ()
+    comes_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,22 +239,54 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class Topic:
+    """What a Kafka source reads: one topic, or all topics whose whole name matches `pattern`.
+
+    `connection` names the broker's entry under `connections` of the profile. `value_format` is one of `VALUE_FORMATS`.
+    `tombstones`: a message without a value is a row, or is dropped. A first landing begins at `start`, the earliest or
+    the latest offset. A tick reads at most `max_offsets_per_tick` offsets of all partitions together; 0: no limit.
+    """
+
+    topic: str = ""
+    pattern: str = ""
+    connection: str = "kafka"
+    value_format: str = "json"
+    tombstones: str = "rows"  # rows | drop
+    start: str = "earliest"  # earliest | latest
+    max_offsets_per_tick: int = 0
+
+
+# Formats of a message's value, and of a source.
+VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
+JSON, KAFKA = "json", "kafka"
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A stream of files from other programs: `source(group, name)`. `path` is a folder relative to the project."""
+    """Lines that other programs write: `source(group, name)`.
+
+    `format: json` is a folder of JSON lines, `path` relative to the project; `format: kafka` reads `topic`.
+    """
 
     group: str
     name: str
-    format: str  # json: one JSON object per line
+    format: str  # json | kafka
     path: str
     columns: tuple[Column, ...]
     description: str
     place: Place
     on_schema_change: str = "ignore"  # ignore | append_new_columns | fail | sync
+    topic: Topic | None = None
 
     @property
     def table(self) -> str:
         """Return the one-word name of the source in compiled SQL."""
         return f"{self.group}__{self.name}"
+
+    @property
+    def attached(self) -> tuple[Column, ...]:
+        """Return the columns whose values come with a line instead of from its text."""
+        return tuple(column for column in self.columns if column.comes_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +415,28 @@ class Alerts:
 
 
 @dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach a broker and its schema registry; a source names it by `connection`.
+
+    `bootstrap` is a list of HOST:PORT with commas. `protocol` and `mechanism` are Kafka's words. Empty texts aren't
+    set. The texts may be secrets: they show in no message.
+    """
+
+    bootstrap: str = field(repr=False)
+    protocol: str = "PLAINTEXT"  # PLAINTEXT | SSL | SASL_PLAINTEXT | SASL_SSL
+    mechanism: str = ""  # PLAIN | SCRAM-SHA-256 | SCRAM-SHA-512
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    key_password: str = field(default="", repr=False)
+    registry: str = field(default="", repr=False)
+    registry_username: str = field(default="", repr=False)
+    registry_password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
@@ -402,6 +458,7 @@ class Profile:
     statement_timeout: int = STATEMENT_TIMEOUT
     stop_grace: int = 1
     delta_writer: str = "sqlrun"  # sqlrun | library: the writer of small commits of Delta tables
+    connections: Mapping[str, Connection] = field(default_factory=dict)
 
 
 # Defaults of a profile.

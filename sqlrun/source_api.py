@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The extent of a part, in the source's own units: a file's size in bytes and its modification time in nanoseconds. None
-# if it isn't recorded.
+# The extent of a part, in the source's own units: a file's size in bytes and its modification time in nanoseconds, or
+# the first offset of a range and the one after its last. None if it isn't recorded.
 Position = tuple[int | None, int | None]
 Positions = Mapping[str, Position]
 # The position of parts in a checkpoint that records names alone.
@@ -22,17 +22,43 @@ UNKNOWN: Position = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """Lines that a source has lost: those of a part from position `since` up to, but without, `until`.
+
+    `kind` is one of a source's own words; `what` says in a sentence what happened. `until` is None if the source
+    doesn't know how many lines there were. Once the loss is accepted, landing goes on at position `resumes`; None: the
+    part is closed.
+    """
+
+    kind: str
+    part: str
+    since: int
+    until: int | None
+    what: str
+    resumes: int | None
+
+    @property
+    def lines(self) -> int | None:
+        """Return the number of lost positions; None if unknown."""
+        return None if self.until is None else self.until - self.since
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """The difference between a source and its landed parts.
 
     `ready`: parts that can land now. `unfinished`: parts that are being written and left to the next tick. `changed`:
-    landed parts that have changed since. `settled`: every part is old enough that its writer has finished.
+    landed parts that have changed since. `settled`: every part is old enough that its writer has finished. `losses`:
+    lines that the source no longer has and that no batch has landed; while there are any, nothing is ready. `backlog`:
+    the number of pending lines by the source, those included that a limit leaves to later ticks.
     """
 
     ready: Positions
     unfinished: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     settled: bool = True
+    losses: tuple[Loss, ...] = ()
+    backlog: int = 0
 
     @property
     def parts(self) -> list[str]:
@@ -72,6 +98,20 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The options for Spark's own connector to read parts as a batch.
+
+    `columns` are as in `Stream`, and `part` (the name of a line's part). `where`: the records that have a line; None:
+    all. `options` may contain secrets.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(repr=False)
+    columns: tuple[str, ...]
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Streamed:
     """A part of a batch in a stream's checkpoint."""
 
@@ -80,8 +120,16 @@ class Streamed:
     batch: int
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a reading found in a part: `lines`, and positions of the source's without a line, `gaps`."""
+
+    lines: int
+    gaps: int = 0
+
+
 class Reading(Protocol):
-    """Parts that are being read; `changed` and `missing` are complete after the last table."""
+    """Parts that are being read; all but `tables` are complete after the last table."""
 
     @property
     def changed(self) -> list[str]:
@@ -91,8 +139,25 @@ class Reading(Protocol):
     def missing(self) -> list[str]:
         """Return the parts that no longer exist."""
 
+    @property
+    def extents(self) -> Mapping[str, Extent]:
+        """Return what each part contained that is neither changed nor missing."""
+
     def tables(self) -> Iterator[pa.Table]:
         """Return tables of bounded size with one row per line: `value` (text) and `file` (its origin)."""
+
+
+class Streaming(Protocol):
+    """A source that Spark reads by Structured Streaming, with a checkpoint of Spark's own."""
+
+    def stream(self, *, accept_lost: bool) -> Stream:
+        """Return how Spark reads the source; with `accept_lost`, a planned part that is gone is left out."""
+
+    def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
+        """Return the parts of all batches in a stream's checkpoint."""
+
+    def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
+        """Update the source's place in a stream's checkpoint; `qualified` writes a path as Spark does."""
 
 
 class SourceReader(Protocol):
@@ -104,6 +169,17 @@ class SourceReader(Protocol):
     @property
     def location(self) -> str:
         """Return the source's place, for messages."""
+
+    @property
+    def unit(self) -> str:
+        """Return the noun of what a count of the source counts, for messages: `file`, `message`."""
+
+    @property
+    def streaming(self) -> Streaming | None:
+        """Return how Structured Streaming reads the source on Spark; None: both engines land planned batches."""
+
+    def frame(self, parts: Positions) -> Frame | None:
+        """Return how Spark's own connector reads parts; None: its executors call `read`."""
 
     def pending(self, landed: Positions) -> Pending:
         """Return the difference to the landed parts."""
@@ -117,8 +193,14 @@ class SourceReader(Protocol):
         For a Spark stream, Spark's own source takes note instead.
         """
 
+    def oldest(self, origin: str) -> str:
+        """Return DuckDB's SELECT of origins of a table `held`, as `file`, by which `missing` finds all lost parts.
+
+        `origin` is the column of a line's origin.
+        """
+
     def missing(self, parts: Collection[str]) -> list[str]:
-        """Return the parts that can no longer be read, in order."""
+        """Return the parts or origins that can no longer be read, in order."""
 
     def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
         """Return the origins of lines, each given by its origin's text and its own text."""
@@ -126,14 +208,8 @@ class SourceReader(Protocol):
     def count(self, parts: Positions) -> Count:
         """Return the number of lines in these parts, by the source."""
 
+    def summary(self, pending: Pending) -> str:
+        """Return what is pending in a few words; "" if nothing is ready."""
+
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
         """Return notes about parts that are left to the next tick, and about parts that changed after landing."""
-
-    def stream(self, *, accept_lost: bool) -> Stream:
-        """Return how Spark reads the source; with `accept_lost`, a planned part that is gone is left out."""
-
-    def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
-        """Return the parts of all batches in a stream's checkpoint."""
-
-    def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
-        """Update the source's place in a stream's checkpoint; `qualified` writes a path as Spark does."""

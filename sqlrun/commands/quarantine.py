@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from sqlrun.errors import UsageError
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.quarantine_query import Counted
 from sqlrun.load.yaml_reader import did_you_mean
-from sqlrun.pipeline import Prepared, chosen, ledger_of
+from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
+from sqlrun.project import Connection
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
@@ -122,7 +124,8 @@ def show_lines(
     queue = _queue(prepared, ledger, model)
     found = quarantine_queue.lines(queue, ledger, reason, (), limit + 1 if limit else 0, gone=discarded)
     more, found = bool(limit) and len(found) > limit, found[:limit] if limit else found
-    rows = _shown(prepared, ledger, queue, found, raw)
+    connections = profile_of(root, prepared, name).connections
+    rows = _shown(prepared, ledger, queue, found, raw, connections)
     console = Console()
     if as_json:
         console.raw(log_lines.as_json(rows))
@@ -229,7 +232,12 @@ def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str,
 
 
 def _shown(
-    prepared: Prepared, ledger: Ledger, queue: Queue, found: list[dict[str, Any]], raw: bool
+    prepared: Prepared,
+    ledger: Ledger,
+    queue: Queue,
+    found: list[dict[str, Any]],
+    raw: bool,
+    connections: Mapping[str, Connection],
 ) -> list[dict[str, Any]]:
     """Return each line with its state, origin and readable values.
 
@@ -242,7 +250,7 @@ def _shown(
     private, name = _private(queue), queue.model.name
     ids = quarantine_query.check_ids(queue.model.query.rendered.model, prepared.workspace.suites.get(name))
     values = quarantine_queue.values(queue, [row["id"] for row in found])
-    reader = factory.reader_of(prepared.project.root, source)
+    reader = factory.reader_of(prepared.project.root, source, connections)
     origins = reader.describe([(str(row["file"]), str(row["raw"])) for row in found])
     return [
         {

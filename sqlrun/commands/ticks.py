@@ -114,7 +114,7 @@ def plan_edits(
         compared = plan_diff.compared(history.published, other_environments)
         console = Console()
         console.lines(plan_diff.messages(found, published, rows, compared))
-        console.lines(["", *pending_input.messages(prepared.workspace, plan)])
+        console.lines(["", *pending_input.messages(prepared.workspace, plan, target.connections)])
     return 0
 
 

@@ -19,11 +19,14 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
 
     Raises: EngineError if files are pending for the other engine.
     """
+    streaming = landing.source.streaming
+    if streaming is None:
+        return False  # both engines have the same checkpoint
     place, other = landing.checkpoint, "spark"
     if engine == "duckdb" and stream_checkpoint.began(place) and not batches.began(place):
         # Spark completes its batches in order, and deletes old ones.
         newest = max(stream_checkpoint.numbers(place, stream_checkpoint.COMMITS), default=-1)
-        ended = (each for each in landing.source.streamed(place) if each.batch <= newest)
+        ended = (each for each in streaming.streamed(place) if each.batch <= newest)
         seen: Positions = checkpoint.streamed(ended)
     elif engine == "spark" and batches.began(place) and not stream_checkpoint.began(place):
         other, seen = "duckdb", _planned(landing, place)

@@ -17,7 +17,7 @@ from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan.values import state_after
-from sqlrun.sources import checkpoint, factory
+from sqlrun.sources import checkpoint
 
 
 def ahead(context: TickContext, at: datetime) -> None:
@@ -45,11 +45,10 @@ def _at_rest(context: TickContext, model: Compiled) -> bool:
 
 
 def _request(context: TickContext, model: Compiled, dialect: Dialect, at: datetime) -> Landing:
-    assert model.source is not None
     table = context.plan.tables[model.name]
     return Landing(
         table=table.spec,
-        source=factory.reader_of(context.workspace.project.root, model.source),
+        source=context.source_of(model),
         checkpoint=f"{context.warehouse}/{checkpoint.path_of(table.path)}",
         query=cache(partial(_query, context, model, dialect, at)),
         app_id=f"{context.workspace.project.name}.{model.name}",

@@ -22,7 +22,7 @@ def require(context: TickContext, name: str, source: SourceReader, path: str) ->
     if old is None or old.path == path or context.accept_lost:
         return
     held = Relation("held", f"{context.warehouse}/{old.path}", landing_query.PROVENANCE, "new", version=old.version)
-    files = f"select distinct {landing_query.ORIGIN} as file from held where {landing_query.ORIGIN} is not null"
+    files = source.oldest(landing_query.ORIGIN)
     # The table doesn't have files all of whose lines the query filters out; the checkpoint does.
     known = set(_landed(context, source, old.path))
     try:

@@ -15,7 +15,7 @@ from sqlrun.incremental import types
 from sqlrun.incremental.algebra import Type
 from sqlrun.incremental.landing import line_types
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.load.contract import SCHEMA_CHANGES
+from sqlrun.load.sources import SCHEMA_CHANGES
 from sqlrun.project import Column, Source
 
 IGNORE, APPEND, FAIL, SYNC = SCHEMA_CHANGES

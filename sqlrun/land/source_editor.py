@@ -151,7 +151,7 @@ def _quoted(kind: str) -> str:
 
 def _require_readable(text: str, source: Source) -> None:
     """Raise ValueError unless the new text is YAML in which the source has its columns."""
-    from sqlrun.load.contract import sources
+    from sqlrun.load.sources import sources
 
     problems: list[Problem] = []
     found = [s for s in sources(Reader(source.place.file, text, problems)) if s.table == source.table]

@@ -1,4 +1,4 @@
-"""YAML values to contracts of models, seeds and sources. Pure."""
+"""YAML values to contracts of models and seeds. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.errors import Place
 from sqlrun.load import freshness
 from sqlrun.load.constraints import of_tables, promises
 from sqlrun.load.forbidden_names import ANOTHER, column_fault, is_own
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import Column, Config, Freshness, Said, Source
+from sqlrun.project import Column, Config, Freshness, Said
 
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
-GROUP_KEYS = ("name", "description", "tables")
-SOURCE_KEYS = ("name", "description", "format", "path", "on_schema_change", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
 # Names of fields in a type: in backticks, or before a colon.
 _FIELD_NAMES = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
+# Key of a source's column: what its value is taken from instead of a field of the line.
+FROM = "from"
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
@@ -34,9 +33,6 @@ CHOICES = {
     "checks": ("auto", "great_expectations"),
     "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
 }
-# What happens with fields that differ from the declared ones, in dbt's words.
-SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
-NAME_ALL = "List the columns to read, with their types."
 # Names that the compiler derives from a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
 
@@ -100,12 +96,18 @@ def _known_columns(
             reader.problem("SR108", place, f"unknown column `{name}` in `{key}` of `{what}`", hint)
 
 
-def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -> tuple[Column, ...]:
-    """Return the columns of `columns:`; each needs a name, a data_type and a description."""
+def columns(
+    reader: Reader, node: Any, what: str, grain: tuple[str, ...] = (), more_keys: tuple[str, ...] = ()
+) -> tuple[Column, ...]:
+    """Return the columns of `columns:`; each needs a name, a data_type and a description.
+
+    `more_keys` are allowed in addition to those of a model's column.
+    """
     found: list[Column] = []
     names: set[str] = set()
     for item, place in reader.items(node, "columns", what):
-        item = reader.mapping(item, place, f"a column of {what}", COLUMN_KEYS, ("name", "data_type", "description"))
+        keys = (*COLUMN_KEYS, *more_keys)
+        item = reader.mapping(item, place, f"a column of {what}", keys, ("name", "data_type", "description"))
         written, name = item.get("name"), reader.text(item, "name")
         if not name and not isinstance(written, str):
             continue
@@ -133,6 +135,7 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
                 nullable=nullable,
                 tags=reader.texts(item, "tags"),
                 promises=checks,
+                comes_from=reader.text(item, FROM) if FROM in more_keys else "",
             )
         )
     return tuple(found)
@@ -216,41 +219,6 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         checks=merged.get("checks", "auto"),
         readable_by=merged.get("readable_by", "spark"),
     )
-
-
-def sources(reader: Reader) -> tuple[Source, ...]:
-    """Return the sources of a `_sources.yml`."""
-    found = []
-    root = reader.mapping(reader.root, Place(reader.file), "a sources file", ("version", "sources"), ("sources",))
-    for group, place in reader.items(root, "sources", "the file"):
-        group = reader.mapping(group, place, "a source", GROUP_KEYS, ("name", "tables"))
-        check_name(reader, group, "a source")
-        for table, at in reader.items(group, "tables", "a source"):
-            table = reader.mapping(table, at, "a source's table", SOURCE_KEYS, ("name", "path", "columns"))
-            check_name(reader, table, "a source's table")
-            kind = reader.choice(table, "format", ("json",), "json")
-            one, two = reader.text(group, "name"), reader.text(table, "name")
-            fields = columns(reader, table, f"source {one}.{two}")
-            unchecked(reader, fields, "a source")
-            if table.get("columns") == []:
-                reader.problem(
-                    "SR104", reader.place(table, "columns"), f"source `{one}.{two}` has no columns", NAME_ALL
-                )
-            path, description = reader.text(table, "path"), reader.words(table)
-            change = reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0])
-            found.append(
-                Source(
-                    group=one,
-                    name=two,
-                    format=kind,
-                    path=path,
-                    columns=fields,
-                    description=description,
-                    place=at,
-                    on_schema_change=change,
-                )
-            )
-    return tuple(found)
 
 
 def check_name(reader: Reader, node: Any, what: str) -> None:

@@ -20,13 +20,13 @@ from sqlrun.load.contract import (
     configured,
     contract,
     skeleton,
-    sources,
     unchecked,
 )
 from sqlrun.load.folder import Folder, one_line_end
 from sqlrun.load.settings import Settings
+from sqlrun.load.sources import sources
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import Exposure, Macro, Model, Project, Seed, Source, Suite
+from sqlrun.project import KAFKA, Exposure, Macro, Model, Project, Seed, Source, Suite
 from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.text_lines import text_lines
@@ -91,7 +91,7 @@ def missing_sources(project: Project) -> tuple[Problem, ...]:
     """Return a problem (SR120) for each source whose folder is missing."""
     found = []
     for source in project.sources:
-        if not (Path(project.root) / source.path).is_dir():
+        if source.format != KAFKA and not (Path(project.root) / source.path).is_dir():
             hint = "Create the folder, or correct `path:`."
             message = f"the folder `{source.path}` of source `{source.group}.{source.name}` doesn't exist"
             lines = (Path(project.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")

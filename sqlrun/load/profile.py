@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.load import connections
 from sqlrun.load.forbidden_names import path_fault
 from sqlrun.load.yaml_fast import Mapped
 from sqlrun.load.yaml_reader import Reader, did_you_mean
@@ -17,7 +19,7 @@ from sqlrun.runtime import old_names
 
 KEYS = (
     "engine", "warehouse", "threads", "settings", "vacuum_every", "keep_ticks", "check_timeout", "alerts", "landing",
-    "statement_timeout", "stop_grace", "delta_writer",
+    "statement_timeout", "stop_grace", "delta_writer", "connections",
 )  # fmt: skip
 # Keys of the version before, which still work.
 RENAMED = {"maintain_every": "vacuum_every"}
@@ -68,6 +70,7 @@ def load(root: Path, name: str) -> Profile:
     statement_timeout = _number(reader, top, "statement_timeout", DEFAULTS.statement_timeout, most)
     stop_grace = _number(reader, top, "stop_grace", DEFAULTS.stop_grace, (0, LONGEST_GRACE))
     delta_writer = _delta_writer(reader, top)
+    known = connections.read(reader, top, partial(_expanded, reader))
     if reader.problems:
         raise ProjectError(reader.problems)
     return Profile(
@@ -84,6 +87,7 @@ def load(root: Path, name: str) -> Profile:
         statement_timeout=statement_timeout,
         stop_grace=stop_grace,
         delta_writer=delta_writer,
+        connections=known,
     )
 
 

@@ -20,7 +20,7 @@ from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan.engine_choice import too_large
 from sqlrun.plan.strategy_cost import FEW, USUAL
 from sqlrun.source_api import Pending
-from sqlrun.sources import checkpoint, factory
+from sqlrun.sources import checkpoint
 
 # Engine of new landing tables, unless set otherwise in the profile (decision 17).
 LANDS = "duckdb"
@@ -142,6 +142,5 @@ def _has_landed(context: TickContext, model: Compiled) -> bool:
 
 def pending(context: TickContext, model: Compiled) -> Pending:
     """Return the pending lines of a model's source."""
-    assert model.source is not None
-    reader = factory.reader_of(context.workspace.project.root, model.source)
+    reader = context.source_of(model)
     return reader.pending(checkpoint.landed(reader, _checkpoint(context, model)))

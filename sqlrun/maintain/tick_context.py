@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 
 from sqlrun.engine_api import Engine
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.incremental.compile import Compiled
 from sqlrun.plan.values import TickPlan, Workspace
+from sqlrun.project import Connection
 from sqlrun.publish.table_state import TableState
+from sqlrun.source_api import SourceReader
+from sqlrun.sources import factory
 from sqlrun.system_tables.measure_history import History
 
 
@@ -34,6 +38,7 @@ class TickContext:
     assert_lock_held: Callable[[], None]
     accept_lost: bool  # land even if files of the source are gone
     check_timeout: int
+    connections: Mapping[str, Connection]
     pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
     history: History = field(init=False)
@@ -46,6 +51,11 @@ class TickContext:
         """Record a table's state at this tick."""
         with self.lock:
             self.states[name] = state
+
+    def source_of(self, model: Compiled) -> SourceReader:
+        """Return the reader of a landing model's source. Raises: EngineError if the profile lacks its connection."""
+        assert model.source is not None
+        return factory.reader_of(self.workspace.project.root, model.source, self.connections)
 
     def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
         """Return the commits of a table between two versions that changed data."""

@@ -11,7 +11,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing.query import HIDDEN, Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import deletion_vectors
-from sqlrun.project import Column, Seed
+from sqlrun.project import Column, Seed, Source
 
 # Increase this if the same query is stored in another way.
 LAYOUT = 1
@@ -49,7 +49,7 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str]) -> str:
             [[c.name, c.type] for s in compiled.stages for c in s.columns],
             [[s.name, s.method, list(s.key), _partitions(s)] for s in compiled.stages],
             sorted(inputs.items()),
-            [source.path, source.format, _columns(source.columns), _HIDDEN] if source else None,
+            _source(source) if source else None,
             # Another layout is another table.
             ["plain"] if deletion_vectors.is_plain(compiled) and deletion_vectors.marks(compiled.own) else [],
         ]
@@ -60,6 +60,16 @@ def _partitions(stage: Stage) -> list[object]:
     """Return the partition columns of a table, with the hidden column that names a partition if there is one."""
     hidden = hidden_partitions.hidden(stage.columns, stage.partition_by)
     return [[name, hidden[name]] if name in hidden else name for name in stage.partition_by]
+
+
+def _source(source: Source) -> list[object]:
+    """Return what a landing table depends on. The broker isn't part of it: a topic moves with its id."""
+    known: list[object] = [source.path, source.format, _columns(source.columns), _HIDDEN]
+    if source.topic is not None:
+        one = source.topic
+        known += [one.topic, one.pattern, one.value_format, one.tombstones]
+        known.append([[column.name, column.comes_from] for column in source.attached])
+    return known
 
 
 def _columns(columns: tuple[Column, ...]) -> list[list[object]]:

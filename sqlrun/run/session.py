@@ -218,6 +218,7 @@ class Session:
             holder=holder,
             clock=self.clock,
             accept_lost=options["accept_lost_files"],
+            connections=self.target.connections,
             assert_lock_held=assert_lock_held,
             say=self._say,
             check_timeout=target.check_timeout,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from sqlrun.engine_api import Engine
 from sqlrun.errors import EngineError, UsageError
@@ -17,12 +18,14 @@ from sqlrun.operations import doctor
 from sqlrun.plan import environment_sharing
 from sqlrun.plan.plan import NOTHING, tick_plan
 from sqlrun.plan.values import TickPlan, Workspace
-from sqlrun.project import DEFAULTS
+from sqlrun.project import DEFAULTS, Connection
 from sqlrun.publish import environments
 from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.run.scheduler import Steps
+
+NO_CONNECTIONS: Mapping[str, Connection] = MappingProxyType({})
 
 
 def no_lock_needed() -> None:
@@ -54,6 +57,7 @@ class Request:
     say: Callable[[str], None] = lambda _: None
     check_timeout: int = DEFAULTS.check_timeout
     published: Callable[[TickContext], None] = forget
+    connections: Mapping[str, Connection] = NO_CONNECTIONS
 
 
 def tick(
@@ -146,6 +150,7 @@ def _progress(
         bases={},
         assert_lock_held=request.assert_lock_held,
         accept_lost=request.accept_lost,
+        connections=request.connections,
         check_timeout=request.check_timeout,
     )
 

@@ -26,7 +26,8 @@ def landed(reader: SourceReader, checkpoint: str) -> Positions:
     A corrupt plan was never run, so it is ignored.
     """
     planned = [batch for batch in batches.read(checkpoint).values() if batch is not None]
-    return batches.landed(planned) | streamed(reader.streamed(checkpoint))
+    logged = reader.streaming.streamed(checkpoint) if reader.streaming is not None else ()
+    return batches.landed(planned) | streamed(logged)
 
 
 def streamed(parts: Iterable[Streamed]) -> dict[str, Position]:

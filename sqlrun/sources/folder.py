@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.errors import EngineError
-from sqlrun.source_api import Count, Origin, Pending, Position, Positions, Stream, Streamed
+from sqlrun.runtime.text_table import counted
+from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Stream, Streamed, Streaming
 from sqlrun.sources import stream_checkpoint
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ class Folder:
     """The reader of a folder. It identifies files by name alone, so that a folder may move."""
 
     location: str
+    unit: ClassVar[str] = "file"
+
+    @property
+    def streaming(self) -> Streaming:
+        """Return Spark's own file source."""
+        return Streamer(self.location)
+
+    def frame(self, parts: Positions) -> Frame | None:
+        """Return nothing: Structured Streaming reads the folder."""
 
     def pending(self, landed: Positions) -> Pending:
         """Return the differences: new files, files whose last line is being written, files changed after landing."""
@@ -85,9 +95,28 @@ class Folder:
         """Return an estimate from the files' sizes: a folder doesn't count its lines."""
         return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
 
+    def oldest(self, origin: str) -> str:
+        """Return the files of all lines."""
+        return f"select distinct {origin} as file from held where {origin} is not null"
+
+    def summary(self, pending: Pending) -> str:
+        """Return the number of new files, the first names, and the number of those that are being written."""
+        names = sorted(pending.ready)
+        parts = [f"{counted(len(names), 'new file')} ({some(names)})"] if names else []
+        if pending.unfinished:
+            parts.append(f"{counted(len(pending.unfinished), 'file')} that a program is still writing")
+        return ", ".join(parts)
+
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
         """Return one sentence about changed files and one about files that are being written."""
         return tuple(note for note in (_warning(changed), _waiting(unfinished)) if note)
+
+
+@dataclass(frozen=True, slots=True)
+class Streamer:
+    """A folder as Spark's file source reads it."""
+
+    location: str
 
     def stream(self, *, accept_lost: bool) -> Stream:
         """Return Spark's own text source over the folder."""
@@ -116,6 +145,7 @@ class Reading:
     files: Positions
     changed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    extents: dict[str, Extent] = field(default_factory=dict)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the lines of whole files, about 64 MB of text per table; the last table may be empty."""
@@ -126,6 +156,7 @@ class Reading:
             if data is None:
                 continue
             parts.append(lines_of(data, name))
+            self.extents[name] = Extent(len(parts[-1]))
             size += len(data)
             if size >= CHUNK:
                 yield table_of(parts)

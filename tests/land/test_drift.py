@@ -16,7 +16,7 @@ from sqlrun.errors import ProjectError
 from sqlrun.events import NodeResult, TickResult
 from sqlrun.land.schema_drift import Drift, union
 from sqlrun.land.source_editor import edited
-from sqlrun.load.contract import sources
+from sqlrun.load.sources import sources
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.project_files import project as load_project
 from sqlrun.publish.reader import find, query, tick_of

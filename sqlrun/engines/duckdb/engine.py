@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import (
@@ -25,7 +26,7 @@ from sqlrun.engine_api import (
     Write,
     Written,
 )
-from sqlrun.engines import landed_elsewhere
+from sqlrun.engines import landed_elsewhere, planned_landing
 from sqlrun.engines.delta import create as delta_create
 from sqlrun.engines.delta import features as delta_features
 from sqlrun.engines.delta import table as delta_table
@@ -167,7 +168,8 @@ class DuckDBEngine:
                 sessions.extend([] if sessions else [lent.enter_context(self._session())])
                 return sessions[0]
 
-            rows, notes = duckdb_landing.land(session, replace(landing, own_commit=self._own_commits))
+            commit = partial(duckdb_landing.commit, session)
+            rows, notes = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
         version = delta_table.head(landing.table.path)
         assert version is not None
         seconds = time.perf_counter() - started

@@ -9,8 +9,9 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import (
@@ -28,7 +29,7 @@ from sqlrun.engine_api import (
     Write,
     Written,
 )
-from sqlrun.engines import landed_elsewhere
+from sqlrun.engines import landed_elsewhere, planned_landing
 from sqlrun.engines.delta import create as delta_create
 from sqlrun.engines.delta import foreign_commits, table_pool
 from sqlrun.engines.delta import table as delta_table
@@ -46,6 +47,7 @@ from sqlrun.engines.spark import (
 from sqlrun.engines.spark import (
     parts as spark_parts,
 )
+from sqlrun.engines.spark import planned as spark_planned
 from sqlrun.engines.spark import (
     views as spark_views,
 )
@@ -132,7 +134,9 @@ class SparkEngine:
                 session.conf.unset(METADATA)
 
     def land(self, landing: Landing) -> Written:
-        """Land new files with Structured Streaming, `availableNow`."""
+        """Land new lines: with Structured Streaming, `availableNow`, or in planned batches."""
+        if landing.source.streaming is None:
+            return self._planned(landing)
         started = time.perf_counter()
         before = delta_table.head(landing.table.path)
         assert before is not None
@@ -148,6 +152,22 @@ class SparkEngine:
             spark_landing.stream(session, landing, known, cancel)
         after = delta_table.head(landing.table.path)
         assert after is not None
+        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
+
+    def _planned(self, landing: Landing) -> Written:
+        started = time.perf_counter()
+        before = delta_table.head(landing.table.path)
+        with ExitStack() as lent:
+
+            @cache
+            def session() -> SparkSession:
+                found = lent.enter_context(self._session())
+                lent.enter_context(self._limited(found, landing.table.name, landing.sql))
+                return found
+
+            _, notes = planned_landing.land(partial(spark_planned.commit, session), landing)
+        after = delta_table.head(landing.table.path)
+        assert before is not None and after is not None
         return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
 
     def write(self, write: Write) -> Written:

@@ -15,7 +15,7 @@ from sqlrun.engines.spark import conf as spark_conf
 from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.load.forbidden_names import path_fault
-from sqlrun.source_api import Pending, Streamed
+from sqlrun.source_api import Pending, Streamed, Streaming
 from sqlrun.sources import checkpoint as source_checkpoint
 from sqlrun.sources.stream_checkpoint import COMMITS, IDENTITY, METADATA, OFFSETS, numbers, query_id
 from sqlrun.storage.factory import storage_of
@@ -26,7 +26,7 @@ def require_own(landing: Landing) -> None:
 
     Damage from a power failure was moved aside before the tick (`checkpoint_check.py`), so it can't be the cause.
     """
-    fault = path_fault(landing.source.stream(accept_lost=False).path, "spark")
+    fault = path_fault(_streaming(landing).stream(accept_lost=False).path, "spark")
     if fault:
         raise EngineError(
             f"SR737 the path of the source of {landing.table.name} contains `{fault}`, which Spark reads as a pattern. "
@@ -98,7 +98,7 @@ class Known:
 
 def look(landing: Landing) -> Known:
     """Return the landed files and the present ones."""
-    log = landing.source.streamed(landing.checkpoint)
+    log = _streaming(landing).streamed(landing.checkpoint)
     return Known(log, landing.source.pending(source_checkpoint.streamed(log)))
 
 
@@ -123,6 +123,12 @@ def require_parts(landing: Landing, known: Known) -> None:
         raise landed_elsewhere.missing(landing, missing)
 
 
+def _streaming(landing: Landing) -> Streaming:
+    streaming = landing.source.streaming
+    assert streaming is not None, "a source without a stream lands in planned batches"
+    return streaming
+
+
 def _waiting_lines(landing: Landing, known: Known) -> int:
     """Return an estimate of the number of pending lines."""
     return landing.source.count(known.pending.ready).lines
@@ -139,12 +145,12 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None
     """Run the landing query over all new files, then stop."""
     # A row whose expression fails is quarantined with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
-    source = landing.source.stream(accept_lost=landing.accept_lost)
+    source = _streaming(landing).stream(accept_lost=landing.accept_lost)
     for key, value in source.settings.items():
         session.conf.set(key, value)
     spark_conf.choose(session, _waiting_lines(landing, known))
     if known.log:
-        landing.source.relocate(landing.checkpoint, partial(_spelled, session))
+        _streaming(landing).relocate(landing.checkpoint, partial(_spelled, session))
     try:
         lines = session.readStream.format(source.format).options(**source.options).load(source.path)
         lines.selectExpr(*source.columns).createOrReplaceTempView("lines")

@@ -1,0 +1,143 @@
+"""YAML values to sources. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlrun.errors import Place
+from sqlrun.load.contract import FROM, check_name, columns, unchecked
+from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.project import JSON, KAFKA, VALUE_FORMATS, Column, Source, Topic
+
+GROUP_KEYS = ("name", "description", "tables")
+SOURCE_KEYS = (
+    "name", "description", "format", "path", "on_schema_change", "columns", "topic", "topic_pattern", "connection",
+    "value_format", "tombstones", "start", "max_offsets_per_tick",
+)  # fmt: skip
+FORMATS = (JSON, KAFKA)
+# Keys that a source of the format has, beside those of all.
+OF_FORMAT = {
+    JSON: ("path",),
+    KAFKA: (
+        "topic", "topic_pattern", "connection", "value_format", "tombstones", "start", "max_offsets_per_tick",
+    ),
+}  # fmt: skip
+# What happens with fields that differ from the declared ones, in dbt's words.
+SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
+# What a column of a Kafka source may be taken from, each with the types that it can have.
+ATTACHED = {
+    "key": (), "value": ("string",), "headers": ("array<struct<key:string,value:string>>",), "topic": ("string",),
+    "partition": ("int", "bigint"), "offset": ("bigint",), "timestamp": ("timestamp",), "tombstone": ("boolean",),
+}  # fmt: skip
+HEADER = "header:"
+NAME_ALL = "List the columns to read, with their types."
+MOST_OFFSETS = 1_000_000_000
+
+
+def sources(reader: Reader) -> tuple[Source, ...]:
+    """Return the sources of a `_sources.yml`."""
+    found = []
+    root = reader.mapping(reader.root, Place(reader.file), "a sources file", ("version", "sources"), ("sources",))
+    for group, place in reader.items(root, "sources", "the file"):
+        group = reader.mapping(group, place, "a source", GROUP_KEYS, ("name", "tables"))
+        check_name(reader, group, "a source")
+        for table, at in reader.items(group, "tables", "a source"):
+            found.append(_source(reader, reader.text(group, "name"), table, at))
+    return tuple(found)
+
+
+def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
+    table = reader.mapping(table, place, "a source's table", SOURCE_KEYS, ("name", "columns"))
+    check_name(reader, table, "a source's table")
+    kind = reader.choice(table, "format", FORMATS, JSON)
+    name = reader.text(table, "name")
+    what = f"source {group}.{name}"
+    _require_keys(reader, table, place, kind, what)
+    fields = columns(reader, table, what, more_keys=(FROM,))
+    unchecked(reader, fields, "a source")
+    if table.get("columns") == []:
+        reader.problem("SR104", reader.place(table, "columns"), f"source `{group}.{name}` has no columns", NAME_ALL)
+    _check_attached(reader, table, kind, fields)
+    return Source(
+        group=group,
+        name=name,
+        format=kind,
+        path=reader.text(table, "path") if kind != KAFKA else "",
+        columns=fields,
+        description=reader.words(table),
+        place=place,
+        on_schema_change=reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0]),
+        topic=_topic(reader, table) if kind == KAFKA else None,
+    )
+
+
+def _require_keys(reader: Reader, table: Any, place: Place, kind: str, what: str) -> None:
+    """Record a problem for each key of another format, and for the place of the lines if it is missing."""
+    for key in table:
+        others = [other for other in FORMATS if key in OF_FORMAT[other]]
+        if others and kind not in others:
+            hint = f"Remove it, or set `format: {others[0]}`."
+            reader.problem("SR102", reader.place(table, key), f"`{key}` is not a key of `format: {kind}`", hint)
+    if kind != KAFKA and table.get("path") is None:
+        reader.problem("SR104", place, "a source's table lacks `path`", "Add `path:`.")
+    if kind == KAFKA and (table.get("topic") is None) == (table.get("topic_pattern") is None):
+        message = f"{what} must have `topic` or `topic_pattern`"
+        reader.problem("SR104", place, message, "Add `topic: orders`, or `topic_pattern: orders-.*`.")
+
+
+def _topic(reader: Reader, table: Any) -> Topic:
+    default = Topic()
+    pattern = reader.text(table, "topic_pattern")
+    if pattern:
+        _check_pattern(reader, table, pattern)
+    return Topic(
+        topic=reader.text(table, "topic"),
+        pattern=pattern,
+        connection=reader.text(table, "connection", default.connection),
+        value_format=reader.choice(table, "value_format", VALUE_FORMATS, default.value_format),
+        tombstones=reader.choice(table, "tombstones", ("rows", "drop"), default.tombstones),
+        start=reader.choice(table, "start", ("earliest", "latest"), default.start),
+        max_offsets_per_tick=_most_offsets(reader, table),
+    )
+
+
+def _most_offsets(reader: Reader, table: Any) -> int:
+    value = table.get("max_offsets_per_tick")
+    if value is None:
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_OFFSETS:
+        return value
+    place, written = reader.value_place(table, "max_offsets_per_tick"), reader.text(table, "max_offsets_per_tick")
+    message = f"invalid `max_offsets_per_tick`: `{written}`"
+    reader.problem("SR110", place, message, f"Write a whole number from 1 to {MOST_OFFSETS:,}, without commas.")
+    return 0
+
+
+def _check_pattern(reader: Reader, table: Any, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        place = reader.value_place(table, "topic_pattern")
+        message = f"`topic_pattern` is not a regular expression: {error}"
+        reader.problem("SR110", place, message, "Write a regular expression that matches whole names of topics.")
+
+
+def _check_attached(reader: Reader, table: Any, kind: str, fields: tuple[Column, ...]) -> None:
+    """Record a problem for each `from` that the format doesn't have, or that doesn't fit the column's type."""
+    nodes = {reader.text(node, "name"): node for node, _ in reader.items(table, "columns", "a source")}
+    for column in fields:
+        if not column.comes_from:
+            continue
+        place = reader.value_place(nodes[column.name], FROM)
+        if kind != KAFKA:
+            message = f"`from` is not a key of a column of `format: {kind}`"
+            reader.problem("SR102", reader.place(nodes[column.name], FROM), message, "Remove it.")
+        elif column.comes_from.startswith(HEADER) and column.comes_from != HEADER:
+            continue
+        elif column.comes_from not in ATTACHED:
+            hint = f"Choose one of: {', '.join(ATTACHED)}, {HEADER}NAME.{did_you_mean(column.comes_from, ATTACHED)}"
+            reader.problem("SR110", place, f"invalid `from`: `{column.comes_from}`", hint)
+        elif (types := ATTACHED[column.comes_from]) and column.type not in types:
+            message = f"the column `{column.name}` from `{column.comes_from}` can't be of type {column.type}"
+            reader.problem("SR110", place, message, f"Set `data_type: {types[0]}`.")

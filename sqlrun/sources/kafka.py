@@ -1,0 +1,368 @@
+"""A source that is one or more Kafka topics: pending ranges of offsets, named losses, messages. Shell: the broker.
+
+A partition of a topic is a part, `topic/number@id` with the id of the topic; its position is the range of offsets from
+the first to the one after the last. A message's origin is `topic/partition/offset`. No consumer group is involved: the
+checkpoint of the landing table has the offsets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlrun.errors import EngineError
+from sqlrun.project import Column, Topic
+from sqlrun.runtime.text_table import counted
+from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
+from sqlrun.sources import attached
+from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK = 32 * 1024 * 1024  # maximum bytes of text in a table
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A partition of a topic; `id` is the topic's, "" if the broker has none."""
+
+    topic: str
+    number: int
+    id: str
+
+    @property
+    def name(self) -> str:
+        """Return the part's name in a checkpoint."""
+        return f"{self.shown}@{self.id}" if self.id else self.shown
+
+    @property
+    def shown(self) -> str:
+        """Return the part's name in a message."""
+        return f"{self.topic}/{self.number}"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Return the partition as the broker knows it."""
+        return self.topic, self.number
+
+
+def part_of(name: str) -> Part:
+    """Return the part with a name.
+
+    >>> part_of("orders/3@Zx_9"), part_of("orders/3").id
+    (Part(topic='orders', number=3, id='Zx_9'), '')
+    """
+    place, _, topic_id = name.partition("@")
+    topic, _, number = place.rpartition("/")
+    return Part(topic, int(number), topic_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """The reader of a Kafka source."""
+
+    topic: Topic
+    columns: tuple[Column, ...]  # those that come with a message
+    client: Client
+    unit: ClassVar[str] = "message"
+
+    @property
+    def location(self) -> str:
+        """Return the topic and the connection."""
+        what = f"topic {self.topic.topic}" if self.topic.topic else f"topics {self.topic.pattern}"
+        return f"{what} of the connection {self.topic.connection}"
+
+    @property
+    def streaming(self) -> Streaming | None:
+        """Return nothing: both engines land planned ranges of offsets."""
+        return None
+
+    def frame(self, parts: Positions) -> Frame | None:
+        """Return how Spark's Kafka connector reads these ranges, and fails if the broker lacks a part of one."""
+        ranges: dict[str, dict[str, tuple[int, int]]] = {}
+        for part, since, until in _ranges(parts):
+            ranges.setdefault(part.topic, {})[str(part.number)] = since, until
+        starts = {topic: {number: one[0] for number, one in each.items()} for topic, each in ranges.items()}
+        ends = {topic: {number: one[1] for number, one in each.items()} for topic, each in ranges.items()}
+        options = {
+            "assign": json.dumps({topic: sorted(map(int, each)) for topic, each in ranges.items()}),
+            "startingOffsets": json.dumps(starts),
+            "endingOffsets": json.dumps(ends),
+            "failOnDataLoss": "true",
+            "includeHeaders": "true",
+            "kafka.isolation.level": "read_committed",
+            **_spark_settings(self.client),
+        }
+        text = "make_valid_utf8(cast(value as string))" if self.topic.value_format == "json" else "cast(null as string)"
+        return Frame(
+            "kafka",
+            options,
+            (
+                f"{attached.in_spark(self.columns, text)} as value",
+                "concat(topic, '/', partition, '/', offset) as file",
+                "concat(topic, '/', partition) as part",
+            ),
+            None if self.topic.tombstones == "rows" else "value is not null",
+        )
+
+    def pending(self, landed: Positions) -> Pending:
+        """Return the ranges after the landed ones, at most `max_offsets_per_tick` offsets, and losses.
+
+        Raises: EngineError if the broker can't be reached, or the topic has never existed.
+        """
+        topics = self.client.topics(self.topic.topic, self.topic.pattern)
+        if not topics and not landed:
+            raise EngineError(f"SR748 {self.location} doesn't exist. Create it, or correct `topic` of the source")
+        parts = [Part(name, n, facts.id) for name, facts in topics.items() for n in facts.partitions]
+        offsets = self.client.offsets([part.key for part in parts])
+        losses = [*_gone(landed, topics), *self._lost(landed, parts, offsets)]
+        if losses:
+            return Pending({}, losses=tuple(losses))
+        ready = {part.name: self._range(landed.get(part.name), offsets[part.key]) for part in parts}
+        ready = {name: one for name, one in ready.items() if one[0] < one[1] or name not in landed}
+        return Pending(limited(ready, self.topic.max_offsets_per_tick), backlog=_size(ready))
+
+    def read(self, parts: Positions) -> Reading:
+        """Return a reading of ranges."""
+        return Reading(self, parts)
+
+    def commit(self, parts: Positions) -> None:
+        """Do nothing: sqlrun joins no consumer group."""
+
+    def oldest(self, origin: str) -> str:
+        """Return the first message of each partition."""
+        partition, offset = f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)", f"regexp_extract({origin}, '[0-9]+$')"
+        return (
+            f"select {partition} || '/' || min(cast({offset} as bigint)) as file from held "
+            f"where {origin} is not null group by {partition}"
+        )
+
+    def missing(self, parts: Collection[str]) -> list[str]:
+        """Return the partitions that don't exist, and the origins before the first retained offset."""
+        names = {name: _of_origin(name) for name in parts}
+        topics = self.client.topics(self.topic.topic, self.topic.pattern)
+        exist = {(name, number) for name, facts in topics.items() for number in facts.partitions}
+        offsets = self.client.offsets(sorted({key for key, _ in names.values()} & exist))
+        return sorted(
+            name
+            for name, (key, offset) in names.items()
+            if key not in exist or (offset is not None and offset < offsets[key].first)
+        )
+
+    def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
+        """Return partition and offset of each message."""
+        return [Origin(origin.rpartition("/")[0], int(origin.rpartition("/")[2])) for origin, _ in lines]
+
+    def count(self, parts: Positions) -> Count:
+        """Return the number of offsets, an estimate: transactions and compaction leave offsets without a message."""
+        return Count(_size(parts), False)
+
+    def summary(self, pending: Pending) -> str:
+        """Return the number of offsets and partitions."""
+        size = pending.backlog
+        if not size:
+            return ""
+        now = _size(pending.ready)
+        limit = f", {now:,} of them in the next tick" if now < size else ""
+        return f"{counted(size, 'new message')} in {counted(_held(pending.ready), 'partition')}{limit}"
+
+    def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
+        """Return nothing: a range neither grows nor changes."""
+        return ()
+
+    def _range(self, before: Position | None, now: Offsets) -> tuple[int, int]:
+        if before is not None:
+            since = before[1]
+            assert since is not None
+            return since, now.end
+        return (now.first, now.end) if self.topic.start == "earliest" else (now.end, now.end)
+
+    def _lost(
+        self, landed: Positions, parts: Sequence[Part], offsets: Mapping[tuple[str, int], Offsets]
+    ) -> Iterator[Loss]:
+        """Yield the losses of partitions that exist."""
+        known = {(part.topic, part.id) for part in map(part_of, landed)}
+        for part in parts:
+            now, before = offsets[part.key], landed.get(part.name)
+            if before is None:
+                if (part.topic, part.id) in known and now.first > 0 and self.topic.start == "earliest":
+                    what = f"the added partition {part.shown} does not begin at offset 0, but at {now.first:,}"
+                    yield _loss("added", part, 0, now.first, what, now.first)
+                continue
+            next_one = before[1]
+            if next_one is None:
+                continue
+            if now.first > next_one:
+                what = _unlanded(part, next_one, now.first, now.first)
+                yield _loss("aged out", part, next_one, now.first, what, now.first)
+            elif now.end < next_one:
+                what = (
+                    f"{part.shown} ends at offset {now.end:,}, but sqlrun has landed up to {next_one:,}: the broker "
+                    f"lost [{now.end:,}, {next_one:,}), and new messages will have these offsets again"
+                )
+                yield _loss("end moved back", part, now.end, next_one, what, now.end)
+
+
+@dataclass(slots=True)
+class Reading:
+    """Ranges that are being read."""
+
+    source: Kafka
+    parts: Positions
+    changed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    extents: dict[str, Extent] = field(default_factory=dict)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the messages as lines, about 32 MB of text per table; the last table may be empty.
+
+        Raises: EngineError, also if the broker deleted a part of a range before or while it was read.
+        """
+        ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
+        values, origins, size = list[str](), list[str](), 0
+        counts = dict.fromkeys(ranges, 0)
+        bare = self.source.topic.value_format == "text"
+        drops = self.source.topic.tombstones == "drop"
+        columns = self.source.columns
+        try:
+            for found in self.source.client.messages({key: one[1:] for key, one in ranges.items()}):
+                for message in found:
+                    key, value = (message.topic(), message.partition()), message.value()
+                    counts[key] += 1
+                    if value is None and drops:
+                        continue
+                    text = None if bare or value is None else attached.text_of(value)
+                    if columns or text is None:
+                        text = attached.joined(text, attached.members(columns, message))
+                    values.append(text)
+                    origins.append(f"{key[0]}/{key[1]}/{message.offset()}")
+                    size += len(text)
+                if size >= CHUNK:
+                    yield _table(values, origins)
+                    values, origins, size = [], [], 0
+        except OffsetsGoneError as error:
+            raise self._gone() or EngineError(f"SR748 {error} can't be read from its first offset") from error
+        gone = self._gone()
+        if gone is not None:
+            raise gone
+        for key, (part, since, until) in ranges.items():
+            self.extents[part.name] = Extent(counts[key], until - since - counts[key])
+        yield _table(values, origins)
+
+    def _gone(self) -> EngineError | None:
+        """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
+
+        Offsets without a message are no loss as long as the range's beginning is retained: they belong to a
+        transaction or were compacted.
+        """
+        ranges = [one for one in _ranges(self.parts) if one[1] < one[2]]
+        offsets = self.source.client.offsets([part.key for part, _, _ in ranges])
+        told = [
+            _unlanded(part, since, min(until, offsets[part.key].first), offsets[part.key].first)
+            for part, since, until in ranges
+            if offsets[part.key].first > since
+        ]
+        if not told:
+            return None
+        return EngineError(
+            f"SR747 the broker deleted messages before they were read: {'; '.join(told)}. Retain messages for longer, "
+            "or record the loss and continue: sqlrun source accept-loss"
+        )
+
+
+def limited(ranges: Mapping[str, tuple[int, int]], most: int) -> dict[str, tuple[int, int]]:
+    """Return ranges cut to `most` offsets in total, the smallest ones whole; 0 means no limit.
+
+    >>> limited({"a": (0, 10), "b": (5, 6), "c": (0, 0)}, 5)
+    {'c': (0, 0), 'b': (5, 6), 'a': (0, 4)}
+    """
+    if not most:
+        return dict(ranges)
+    cut, left = {}, most
+    ordered = sorted(ranges.items(), key=lambda item: item[1][1] - item[1][0])
+    for place, (name, (since, until)) in enumerate(ordered):
+        share = -(-left // (len(ordered) - place))
+        size = min(until - since, share, left)
+        cut[name] = since, since + size
+        left -= size
+    return cut
+
+
+def _ranges(parts: Positions) -> Iterator[tuple[Part, int, int]]:
+    for name, (since, until) in parts.items():
+        assert since is not None and until is not None
+        yield part_of(name), since, until
+
+
+def _size(parts: Positions) -> int:
+    return sum(until - since for _, since, until in _ranges(parts))
+
+
+def _held(parts: Positions) -> int:
+    return sum(until > since for _, since, until in _ranges(parts))
+
+
+def _gone(landed: Positions, topics: Mapping[str, TopicFacts]) -> Iterator[Loss]:
+    """Yield the losses of partitions that no longer exist."""
+    for name, (_, until) in sorted(landed.items()):
+        part = part_of(name)
+        if until is None:
+            continue
+        facts = topics.get(part.topic)
+        if facts is None:
+            what = f"the topic {part.topic} no longer exists; sqlrun landed {part.shown} up to offset {until:,}"
+            yield _loss("topic deleted", part, until, None, what, None)
+        elif facts.id != part.id:
+            what = (
+                f"the topic {part.topic} was deleted and created again; sqlrun landed {part.shown} of the old one up "
+                f"to offset {until:,}"
+            )
+            yield _loss("topic recreated", part, until, None, what, None)
+        elif part.number not in facts.partitions:
+            what = f"{part.shown} no longer exists; sqlrun landed it up to offset {until:,}"
+            yield _loss("partition deleted", part, until, None, what, None)
+
+
+def _loss(kind: str, part: Part, since: int, until: int | None, what: str, resumes: int | None) -> Loss:
+    return Loss(kind, part.name, since, until, what, resumes)
+
+
+def _unlanded(part: Part, since: int, until: int, first: int) -> str:
+    return f"{part.shown} begins at offset {first:,}, so [{since:,}, {until:,}) never landed"
+
+
+def _of_origin(name: str) -> tuple[tuple[str, int], int | None]:
+    """Return the partition of a part's name or an origin, and the origin's offset.
+
+    >>> _of_origin("orders/3@Zx"), _of_origin("orders/3/15")
+    ((('orders', 3), None), (('orders', 3), 15))
+    """
+    pieces = name.split("/")
+    if len(pieces) == 3:
+        return (pieces[0], int(pieces[1])), int(pieces[2])
+    return part_of(name).key, None
+
+
+def _table(values: list[str], origins: list[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({"value": pa.array(values, pa.large_string()), "file": pa.array(origins, pa.large_string())})
+
+
+def _spark_settings(client: Client) -> dict[str, str]:
+    """Return the settings of Kafka's Java client; they may contain secrets."""
+    one = client.connection
+    found = {"bootstrap.servers": one.bootstrap, "security.protocol": one.protocol, "sasl.mechanism": one.mechanism}
+    if one.username:
+        login = "scram.ScramLoginModule" if one.mechanism.startswith("SCRAM") else "plain.PlainLoginModule"
+        name, password = (json.dumps(text, ensure_ascii=False) for text in (one.username, one.password))
+        found["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{login} required username={name} password={password};"
+        )
+    if one.ca_file:
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": one.ca_file}
+    return {f"kafka.{key}": value for key, value in found.items() if value}
