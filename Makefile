@@ -38,7 +38,7 @@ test-plain: $(INSTALLED) ## Run the tests that need no Spark
 	$(PLAIN) -m "not spark $(BUT)"
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take a moment
-	$(PLAIN) -m "not spark and not slow"
+	$(PLAIN) -m "not spark and not slow and not servers"
 
 mutants: $(INSTALLED) ## Break each rule on purpose, and check that a case notices
 	$(BIN)/python -m tests.mutate

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.crash.lives import Lives
 
+pytest_plugins = ["tests.support.servers.fixtures"]
+
 # A shell has what it runs in the background ignore SIGINT, `nohup` SIGHUP; so would each command that a test starts.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:

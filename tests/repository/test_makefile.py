@@ -175,7 +175,10 @@ def test_make_alone_shows_every_target():
             "test-all",
             ['pytest -m "spark "', 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark "'],
         ),
-        ("test-fast", ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow"']),
+        (
+            "test-fast",
+            ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow and not servers"'],
+        ),
         ("bench", [".ci/require java", 'benchmarks.bench --sizes "20k,1m" --contenders ""', "--ticks 3"]),
         ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),

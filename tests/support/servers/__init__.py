@@ -1,0 +1,1 @@
+"""Real servers that tests start on this machine: a Kafka broker and a schema registry."""

@@ -1,0 +1,54 @@
+"""Fixtures of servers. A test that uses one of them gets the mark `servers`, and is skipped where it can't be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.servers import jars
+
+if TYPE_CHECKING:
+    from tests.support.servers.kafka import Broker
+
+FIXTURES = {"broker", "own_broker", "secured_broker"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests before `-m` looks at their marks."""
+    for item in items:
+        if FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker for all tests of the process: each makes topics with names of its own, and none stops it."""
+    yield from _running(tmp_path_factory.mktemp("broker"))
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker of one test, which may kill, pause and start it again."""
+    yield from _running(tmp_path / "broker")
+
+
+@pytest.fixture(scope="session")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker with the user `reader` (password `secret`) and a certificate, for all tests of the process."""
+    yield from _running(tmp_path_factory.mktemp("secured"), users={"reader": "secret"}, tls=True)
+
+
+def _running(folder: Path, users: dict[str, str] | None = None, tls: bool = False) -> Iterator[Broker]:
+    jars.needed(jars.KAFKA)
+    from tests.support.servers.kafka import Broker
+
+    made = Broker(folder, users=users, tls=tls)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
