@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlrun.daemon import protocol
 from sqlrun.daemon.compatibility import identity
+from sqlrun.engines.factory import settings_of
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.load import load, profile
 from sqlrun.report.console import Console
@@ -30,9 +31,9 @@ def up(root: Path, name: str | None, idle: float, *, look: bool) -> int:
     """
     console, path = Console(), _address(root)
     target = profile.load(root, name or load.read(root).project.profile)
-    settings = None if target.engine == "duckdb" else dict(target.settings)
+    settings = None if target.engine == "duckdb" else settings_of(target)
     if target.engine == "auto":
-        settings = {key: value for key, value in target.settings.items() if key.startswith("spark.")}
+        settings = {key: value for key, value in settings_of(target).items() if key.startswith("spark.")}
     status = _status(path, settings=settings)
     if look:
         console.lines(_lines(status, path) if status else ["There is no daemon: `sqlrun up` starts one."])

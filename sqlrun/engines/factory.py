@@ -23,7 +23,7 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
 
     `spark_only_models`: the models that run only on Spark, each with the reason.
     """
-    settings, own_commits = dict(profile.settings), profile.delta_writer == "sqlrun"
+    settings, own_commits = settings_of(profile), profile.delta_writer == "sqlrun"
     if profile.engine == "auto":
         from sqlrun.engines.auto import AutoEngine
 
@@ -35,6 +35,14 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
     from sqlrun.engines.spark.engine import SparkEngine
 
     return SparkEngine(settings, own_commits)
+
+
+def settings_of(profile: Profile) -> dict[str, str]:
+    """Return a profile's settings for its engine; those of Spark name the connectors that its connections need."""
+    settings = dict(profile.settings)
+    if profile.connections and profile.engine != "duckdb":
+        settings.setdefault("spark.sqlrun.connectors", "kafka")
+    return settings
 
 
 def refused(profile: Profile) -> dict[str, str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 
 from sqlrun.engine_api import Engine
 from sqlrun.errors import EngineError, UsageError
@@ -24,8 +23,6 @@ from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.run.scheduler import Steps
-
-NO_CONNECTIONS: Mapping[str, Connection] = MappingProxyType({})
 
 
 def no_lock_needed() -> None:
@@ -57,7 +54,7 @@ class Request:
     say: Callable[[str], None] = lambda _: None
     check_timeout: int = DEFAULTS.check_timeout
     published: Callable[[TickContext], None] = forget
-    connections: Mapping[str, Connection] = NO_CONNECTIONS
+    connections: Mapping[str, Connection] = field(default_factory=dict)
 
 
 def tick(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 # The needed ones of the coordinate's 33 jars.
 JARS = ("io.delta_delta-spark_4.1_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
+# Spark's Kafka connector and what it needs, fetched if the profile has connections.
+KAFKA = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.3",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+# Setting with the names of connectors, words with commas.
+CONNECTORS = "spark.sqlrun.connectors"
 JAVA = 17
 HINT = (
     f"Install a JDK {JAVA} or newer, for example `apt-get install openjdk-{JAVA}-jdk-headless`, and make sure that "
@@ -180,7 +190,7 @@ def _merged(settings: dict[str, str]) -> dict[str, str]:
     # Log4j splits a list of files at commas, Spark's launcher options at blanks: a URI has neither.
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()
     options = JAVA_OPTIONS.format(log4j=log4j, home=_quoted(str(folder)))
-    merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
+    merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **settings, **_jars(settings)}
     # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
     merged["spark.sql.variable.substitute"] = "false"
     merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
@@ -196,13 +206,26 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _jars() -> dict[str, str]:
-    """Return Delta's jars from the Ivy cache if they are there: offline, and seconds faster than resolving them."""
+def _jars(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings for Delta's and the connectors' jars, beside those of the profile.
+
+    Jars come from the Ivy cache if they are there: offline, and seconds faster than resolving them. A profile that
+    names a jar of the Kafka connector itself gets no other.
+    """
+    own = {key: settings[key].split(",") for key in ("spark.jars", "spark.jars.packages") if settings.get(key)}
+    files, coordinates = list(JARS), [DELTA]
+    named = "spark-sql-kafka" in ",".join(itertools.chain.from_iterable(own.values()))
+    if "kafka" in settings.get(CONNECTORS, "").split(",") and not named:
+        files += [f"{'-'.join(one.replace(':', '_', 1).rsplit(':', 1))}.jar" for one in KAFKA]
+        coordinates += KAFKA
     for folder in (Path.home() / ".ivy2.5.2" / "jars", Path.home() / ".ivy2" / "jars"):
-        files = [folder / jar for jar in JARS]
-        if all(file.is_file() for file in files):
-            return {"spark.jars": ",".join(str(file) for file in files)}
-    return {"spark.jars.packages": DELTA}
+        if all((folder / file).is_file() for file in files):
+            return _listed(own | {"spark.jars": [*(str(folder / file) for file in files), *own.get("spark.jars", ())]})
+    return _listed(own | {"spark.jars.packages": [*coordinates, *own.get("spark.jars.packages", ())]})
+
+
+def _listed(settings: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: ",".join(values) for key, values in settings.items()}
 
 
 def _without_connect() -> None:
