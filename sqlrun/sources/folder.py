@@ -17,7 +17,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.errors import EngineError
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Stream, Streamed, Streaming
+from sqlrun.source_api import (
+    Count,
+    Extent,
+    Frame,
+    Loss,
+    Origin,
+    Pending,
+    Position,
+    Positions,
+    Stream,
+    Streamed,
+    Streaming,
+)
 from sqlrun.sources import stream_checkpoint
 
 if TYPE_CHECKING:
@@ -94,6 +106,22 @@ class Folder:
     def count(self, parts: Positions) -> Count:
         """Return an estimate from the files' sizes: a folder doesn't count its lines."""
         return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
+
+    def lost(self, parts: Positions) -> tuple[Loss, ...]:
+        """Return nothing: a file is missing as a whole, or not."""
+        return ()
+
+    def part(self, origin: str) -> str:
+        """Return the origin: it is the file's name."""
+        return origin
+
+    def shown(self, part: str) -> str:
+        """Return the file's name."""
+        return part
+
+    def extent(self, position: Position) -> int | None:
+        """Return nothing: a size in bytes isn't a number of lines."""
+        return None
 
     def oldest(self, origin: str) -> str:
         """Return the files of all lines."""

@@ -18,12 +18,13 @@ from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
 from sqlrun.sources import attached
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
+from sqlrun.transpile.writer import string
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 32 * 1024 * 1024  # maximum bytes of text in a table
-SHOWN = 3
+TOMBSTONE = "tombstone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,10 @@ class Kafka:
             (
                 f"{attached.in_spark(self.columns, text)} as value",
                 "concat(topic, '/', partition, '/', offset) as file",
-                "concat(topic, '/', partition) as part",
+                f"{_named(parts)} as part",
             ),
-            None if self.topic.tombstones == "rows" else "value is not null",
+            "false" if self.topic.tombstones == "rows" else "value is null",
+            TOMBSTONE,
         )
 
     def pending(self, landed: Positions) -> Pending:
@@ -133,9 +135,37 @@ class Kafka:
     def commit(self, parts: Positions) -> None:
         """Do nothing: sqlrun joins no consumer group."""
 
+    def lost(self, parts: Positions) -> tuple[Loss, ...]:
+        """Return the beginnings of ranges that the broker no longer has, and ranges of partitions that are gone."""
+        topics = self.client.topics(self.topic.topic, self.topic.pattern)
+        ranges = {part.name: (part, since, until) for part, since, until in _ranges(parts) if since < until}
+        gone = tuple(_gone({name: (None, since) for name, (_, since, _) in ranges.items()}, topics))
+        left = [one for name, one in ranges.items() if name not in {loss.part for loss in gone}]
+        offsets = self.client.offsets([part.key for part, _, _ in left])
+        aged = []
+        for part, since, until in left:
+            first = offsets[part.key].first
+            if first > since:
+                end = min(first, until)
+                aged.append(_loss("aged out", part, since, end, _unlanded(part, since, end, first), end))
+        return (*gone, *aged)
+
+    def part(self, origin: str) -> str:
+        """Return topic and partition."""
+        return f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)"
+
+    def shown(self, part: str) -> str:
+        """Return topic and partition, without the topic's id."""
+        return part_of(part).shown
+
+    def extent(self, position: Position) -> int | None:
+        """Return the number of offsets: transactions and compaction leave some without a message."""
+        since, until = position
+        return None if since is None or until is None else until - since
+
     def oldest(self, origin: str) -> str:
         """Return the first message of each partition."""
-        partition, offset = f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)", f"regexp_extract({origin}, '[0-9]+$')"
+        partition, offset = self.part(origin), f"regexp_extract({origin}, '[0-9]+$')"
         return (
             f"select {partition} || '/' || min(cast({offset} as bigint)) as file from held "
             f"where {origin} is not null group by {partition}"
@@ -224,7 +254,7 @@ class Reading:
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
         values, origins, size = list[str](), list[str](), 0
-        counts = dict.fromkeys(ranges, 0)
+        counts, dropped = dict.fromkeys(ranges, 0), dict.fromkeys(ranges, 0)
         bare = self.source.topic.value_format == "text"
         drops = self.source.topic.tombstones == "drop"
         columns = self.source.columns
@@ -234,6 +264,7 @@ class Reading:
                     key, value = (message.topic(), message.partition()), message.value()
                     counts[key] += 1
                     if value is None and drops:
+                        dropped[key] += 1
                         continue
                     text = None if bare or value is None else attached.text_of(value)
                     if columns or text is None:
@@ -249,8 +280,9 @@ class Reading:
         gone = self._gone()
         if gone is not None:
             raise gone
-        for key, (part, since, until) in ranges.items():
-            self.extents[part.name] = Extent(counts[key], until - since - counts[key])
+        for key, (part, _, _) in ranges.items():
+            left_out = {TOMBSTONE: dropped[key]} if dropped[key] else {}
+            self.extents[part.name] = Extent(counts[key], left_out)
         yield _table(values, origins)
 
     def _gone(self) -> EngineError | None:
@@ -259,18 +291,12 @@ class Reading:
         Offsets without a message are no loss as long as the range's beginning is retained: they belong to a
         transaction or were compacted.
         """
-        ranges = [one for one in _ranges(self.parts) if one[1] < one[2]]
-        offsets = self.source.client.offsets([part.key for part, _, _ in ranges])
-        told = [
-            _unlanded(part, since, min(until, offsets[part.key].first), offsets[part.key].first)
-            for part, since, until in ranges
-            if offsets[part.key].first > since
-        ]
+        told = "; ".join(loss.what for loss in self.source.lost(self.parts))
         if not told:
             return None
         return EngineError(
-            f"SR747 the broker deleted messages before they were read: {'; '.join(told)}. Retain messages for longer, "
-            "or record the loss and continue: sqlrun source accept-loss"
+            f"SR747 the broker deleted messages before they were read: {told}. Retain messages for longer. To record "
+            "the loss and continue: sqlrun source accept-loss"
         )
 
 
@@ -329,6 +355,16 @@ def _gone(landed: Positions, topics: Mapping[str, TopicFacts]) -> Iterator[Loss]
 
 def _loss(kind: str, part: Part, since: int, until: int | None, what: str, resumes: int | None) -> Loss:
     return Loss(kind, part.name, since, until, what, resumes)
+
+
+def _named(parts: Positions) -> str:
+    """Return Spark SQL for a message's part: all parts of a topic have its id."""
+    ids = {part.topic: part.id for part, _, _ in _ranges(parts) if part.id}
+    place = "concat(topic, '/', partition)"
+    if not ids:
+        return place
+    cases = " ".join(f"when {string(topic, 'spark')} then {string(f'@{one}', 'spark')}" for topic, one in ids.items())
+    return f"concat({place}, case topic {cases} else '' end)"
 
 
 def _unlanded(part: Part, since: int, until: int, first: int) -> str:

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.graph.graph import select
-from sqlrun.load import constraints, contract, load, profile
+from sqlrun.load import constraints, contract, load, profile, sources
 from sqlrun.pipeline import prepare
 from sqlrun.project import Profile
 from tests.support import broken
@@ -50,7 +50,7 @@ MODEL = (
 KEYS: Mapping[str, Iterable[str]] = {
     **dict.fromkeys(QUERIES, MODEL),
     "seed": (*(k for k in contract.SEED_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
-    "source": (*(k for k in contract.SOURCE_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
+    "source": (*(k for k in sources.SOURCE_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
 }
 # Texts for people, which rows can't contradict.
 WORDS = ("description", "column:description", "column:unit")
