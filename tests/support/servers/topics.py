@@ -6,7 +6,9 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -103,10 +105,7 @@ def delete_records(broker: Broker, name: str, below: int, partition: int = 0) ->
 
 def configure(broker: Broker, name: str, settings: Mapping[str, str | None]) -> None:
     """Set settings of a topic; None returns one to its default."""
-    entries = [
-        ConfigEntry(key, value, incremental_operation=_operation(value))  # type: ignore[arg-type]
-        for key, value in settings.items()
-    ]
+    entries = [ConfigEntry(key, value, incremental_operation=_operation(value)) for key, value in settings.items()]
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
     _done(broker.admin.incremental_alter_configs([resource]))
 
@@ -262,9 +261,9 @@ def _operation(value: str | None) -> AlterConfigOpType:
     return AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
 
 
-def _done(asked: Mapping[object, object]) -> None:
+def _done(asked: Mapping[Any, Future[Any]]) -> None:
     for each in asked.values():
-        each.result(SECONDS)  # type: ignore[attr-defined]
+        each.result(SECONDS)
 
 
 def _led(broker: Broker, name: str, partitions: int) -> None:
