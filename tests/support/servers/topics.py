@@ -186,7 +186,8 @@ def messages(broker: Broker, name: str, partition: int = 0, committed: bool = Tr
                 raise KafkaException(error)
             kind, stamp = each.timestamp()
             at = None if kind == TIMESTAMP_NOT_AVAILABLE else stamp
-            message = Message(each.value(), each.key(), tuple(each.headers() or ()), at, partition)
+            headers: Any = each.headers() or ()
+            message = Message(each.value(), each.key(), tuple(headers), at, partition)
             found.append(Read(each.offset() or 0, message))
     raise AssertionError(f"the end of {name} was not reached in {SECONDS:.0f} seconds")
 
