@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # the first offset of a range and the one after its last. None if it isn't recorded.
 Position = tuple[int | None, int | None]
 Positions = Mapping[str, Position]
+# Reason why a line of blanks is left out.
+BLANK = "blank line"
 # The position of parts in a checkpoint that records names alone.
 UNKNOWN: Position = (None, None)
 
@@ -118,15 +120,14 @@ class Stream:
 class Frame:
     """The options for Spark's own connector to read parts as a batch.
 
-    `columns` are as in `Stream`, and `part` (the name of a line's part). Records for which `drop_when` is true are left
-    out, for the reason `dropped`; it is SQL over the connector's columns. `options` may contain secrets.
+    `columns` are as in `Stream`, and `part` (the name of a line's part). `drops` are reasons to leave a record out,
+    each with its condition, SQL over the connector's columns. `options` may contain secrets.
     """
 
     format: str
     options: Mapping[str, str] = field(repr=False)
     columns: tuple[str, ...]
-    drop_when: str = "false"
-    dropped: str = ""
+    drops: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

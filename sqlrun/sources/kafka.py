@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlrun.errors import EngineError
 from sqlrun.project import Column, Topic
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
+from sqlrun.source_api import BLANK, Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
 from sqlrun.sources import attached
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 from sqlrun.transpile.writer import string
@@ -107,9 +107,15 @@ class Kafka:
                 "concat(topic, '/', partition, '/', offset) as file",
                 f"{_named(parts)} as part",
             ),
-            "false" if self.topic.tombstones == "rows" else "value is null",
-            TOMBSTONE,
+            tuple(self._drops()),
         )
+
+    def _drops(self) -> Iterator[tuple[str, str]]:
+        """Yield the reasons to leave a message out, with Spark's conditions."""
+        if self.topic.tombstones == "drop":
+            yield TOMBSTONE, "value is null"
+        if self.topic.value_format == "json":
+            yield BLANK, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the ranges after the landed ones, at most `max_offsets_per_tick` offsets, and losses.
@@ -254,17 +260,17 @@ class Reading:
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
         values, origins, size = list[str](), list[str](), 0
-        counts, dropped = dict.fromkeys(ranges, 0), dict.fromkeys(ranges, 0)
+        counts, dropped = dict.fromkeys(ranges, 0), {key: dict[str, int]() for key in ranges}
         bare = self.source.topic.value_format == "text"
-        drops = self.source.topic.tombstones == "drop"
         columns = self.source.columns
         try:
             for found in self.source.client.messages({key: one[1:] for key, one in ranges.items()}):
                 for message in found:
                     key, value = (message.topic(), message.partition()), message.value()
                     counts[key] += 1
-                    if value is None and drops:
-                        dropped[key] += 1
+                    reason = self._reason(value)
+                    if reason:
+                        dropped[key][reason] = dropped[key].get(reason, 0) + 1
                         continue
                     text = None if bare or value is None else attached.text_of(value)
                     if columns or text is None:
@@ -281,9 +287,15 @@ class Reading:
         if gone is not None:
             raise gone
         for key, (part, _, _) in ranges.items():
-            left_out = {TOMBSTONE: dropped[key]} if dropped[key] else {}
-            self.extents[part.name] = Extent(counts[key], left_out)
+            self.extents[part.name] = Extent(counts[key], dropped[key])
         yield _table(values, origins)
+
+    def _reason(self, value: bytes | None) -> str:
+        """Return why a message is left out; "" if it has a line."""
+        topic = self.source.topic
+        if value is None:
+            return TOMBSTONE if topic.tombstones == "drop" else ""
+        return BLANK if topic.value_format == "json" and not value.strip(b" \t") else ""
 
     def _gone(self) -> EngineError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.

@@ -17,6 +17,7 @@ from sqlrun.engines.planned_landing import Batch, Committed
 from sqlrun.engines.spark import conf as spark_conf
 from sqlrun.errors import EngineError
 from sqlrun.source_api import Extent, Positions, SourceReader
+from sqlrun.transpile.writer import string
 
 LINES = "value string, file string"
 # Maximum number of parts that a batch counts apart.
@@ -64,7 +65,8 @@ def _lines(spark: Any, source: SourceReader, parts: Positions) -> Any:
     if frame is None:
         return _by_python(spark, source, parts)
     found = spark.read.format(frame.format).options(**frame.options).load()
-    return found.selectExpr(*frame.columns, f"{frame.drop_when} as dropped")
+    cases = " ".join(f"when {test} then {string(reason, 'spark')}" for reason, test in frame.drops)
+    return found.selectExpr(*frame.columns, f"{f'case {cases} end' if cases else 'cast(null as string)'} as dropped")
 
 
 def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, Callable[[], dict[str, Extent]]]:
@@ -77,20 +79,21 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
 
     frame = source.frame(parts) if "dropped" in lines.columns else None
     names = list(parts) if frame is not None and len(parts) <= MOST_COUNTED else [""]
-    observation, counts = Observation(), []
+    reasons = [reason for reason, _ in frame.drops] if frame is not None else []
+    counts = {}
     for number, name in enumerate(names):
-        test = f.lit(True) if not name else f.col("part") == name
-        counts.append(f.count_if(test).alias(f"n{number}"))
-        counts.append(f.count_if(test & f.col("dropped") if frame is not None else f.lit(False)).alias(f"d{number}"))
-    observed = lines.observe(observation, *counts)
-    kept = observed if frame is None else observed.where("not dropped")
+        here = f.lit(True) if not name else f.col("part") == name
+        counts[f"n{number}"] = f.count_if(here)
+        counts |= {f"d{number}_{i}": f.count_if(here & (f.col("dropped") == one)) for i, one in enumerate(reasons)}
+    observation = Observation()
+    observed = lines.observe(observation, *(count.alias(alias) for alias, count in counts.items()))
+    kept = observed if frame is None else observed.where("dropped is null")
 
     def counted() -> dict[str, Extent]:
         found, extents = observation.get, {}
         for number, name in enumerate(names):
-            dropped = int(found[f"d{number}"])
-            reasons = {frame.dropped: dropped} if frame is not None and dropped else {}
-            extents[name] = Extent(int(found[f"n{number}"]), reasons)
+            dropped = {one: int(found[f"d{number}_{i}"]) for i, one in enumerate(reasons)}
+            extents[name] = Extent(int(found[f"n{number}"]), {one: count for one, count in dropped.items() if count})
         return extents
 
     return kept.select("value", "file"), counted
