@@ -24,7 +24,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.support.servers.kafka import Broker
 
 # Seconds for one answer of the broker, and for what it does in the background.
-SECONDS = 20.0
+SECONDS = 30.0
 # Compaction looks at closed segments alone. A segment can't be smaller than 1 MiB, so age closes it.
 COMPACTED = {
     "cleanup.policy": "compact",
