@@ -199,7 +199,7 @@ class LandedBatch:
 class Written:
     """The result of a write: `version` is the table's, equal to the base if nothing changed.
 
-    `notes` are for the user. `batches` are those that a landing has committed.
+    `notes` are for the user. `batches` are the ones that a landing has committed.
     """
 
     version: int

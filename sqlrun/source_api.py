@@ -141,7 +141,7 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a reading found in a part: the number of lines, and of those that the reader itself left out, by reason."""
+    """What a reading found in a part: the number of lines, and of lines that the reader itself left out, by reason."""
 
     lines: int
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -222,9 +222,9 @@ class SourceReader(Protocol):
         """Return a part's name for people."""
 
     def extent(self, position: Position) -> int | None:
-        """Return the number of lines at most between the ends of a part's position; None if the source can't tell.
+        """Return the number of positions of a range; None if the source doesn't count lines.
 
-        Of a position that a batch has read, the difference to the lines read are gaps: positions without a line.
+        The difference to the lines that a batch read in it are gaps: positions without a line.
         """
 
     def oldest(self, origin: str) -> str:

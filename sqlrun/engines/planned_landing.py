@@ -161,7 +161,7 @@ def _fold(checkpoint: str, number: int, landing: Landing) -> None:
 
 
 def settled(landing: Landing, batch: Batch, reading: Reading) -> Positions:
-    """Return the parts of a batch that were read; take those that were not out of its plan, before its commit.
+    """Return the parts of a batch that were read; take the others out of its plan, before its commit.
 
     The next batch reads these in their current state.
 

@@ -1,6 +1,6 @@
 """Account for every line of a batch: landed, quarantined, dropped or lost. Shell: the engine, Delta files.
 
-What was read is counted before the landing query, what landed in the committed files, so that the two are independent.
+Lines are counted before the landing query, rows in the committed files after it, so that the two are independent.
 Lines that neither accounts for are unexplained, and no tick with such lines is published.
 """
 

@@ -128,7 +128,7 @@ class Folder:
         return f"select distinct {origin} as file from held where {origin} is not null"
 
     def summary(self, pending: Pending) -> str:
-        """Return the number of new files, the first names, and the number of those that are being written."""
+        """Return the number of new files, the first names, and the number of files that are being written."""
         names = sorted(pending.ready)
         parts = [f"{counted(len(names), 'new file')} ({some(names)})"] if names else []
         if pending.unfinished:

@@ -67,7 +67,7 @@ class Kafka:
     """The reader of a Kafka source."""
 
     topic: Topic
-    columns: tuple[Column, ...]  # those that come with a message
+    columns: tuple[Column, ...]  # the ones that come with a message
     client: Client
     unit: ClassVar[str] = "message"
 

@@ -30,7 +30,8 @@ HOMES = {
     "duckdb": {"engines.duckdb.engine", "engines.duckdb.memory", "check.sql_evaluator"},
     "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
                   "system_tables.receipts"},
-    "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.borrowed",
+    "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.planned",
+                "engines.spark.borrowed",
                 "engines.spark.write", "engines.spark.metrics", "engines.spark.views"},
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
@@ -45,6 +46,7 @@ HOMES = {
     "jwt": {"serve.access", "serve.keys"},
     "prometheus_client": {"serve.metrics"},
     "brotli": {"serve.answers"},
+    "confluent_kafka": {"sources.kafka_client"},
 }  # fmt: skip
 # What only a shell may reach for.
 IMPURE = {
@@ -341,7 +343,8 @@ WITHOUT_TIMES = {
     "check.arrow_evaluator", "check.chunked", "check.comparable_columns", "check.great_expectations",
     "check.measure", "check.quarantine_limit", "check.regex_guard", "check.relationships", "commands.debug",
     "commands.quarantine_queue", "engines.auto", "engines.delta.deletion_vectors", "engines.delta.log_entries",
-    "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "land.drift_query",
+    "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "engines.spark.planned", "land.accounting",
+    "land.drift_query",
     "land.missing_files", "land.relanding", "land.replay", "land.rule_changes", "maintain.changed_rows",
     "maintain.checksums", "report.history_data", "runtime.arrow_rows", "serve.answers", "serve.operator",
     "serve.board_routes", "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
