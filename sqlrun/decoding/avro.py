@@ -81,9 +81,7 @@ def decode(form: AvroFile, data: bytes, columns: Sequence[Column]) -> pa.Table:
         schema = json.loads(meta["avro.schema"])
     except (KeyError, ValueError, RecursionError) as error:
         raise Undecodable("the Avro file's header has no readable schema") from error
-    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
-    known = [str(field["name"]) for field in fields]
-    readable, text = _prepared(schema, dict(zip(known, names.matched(known, columns), strict=True)))
+    readable, text = _prepared(schema, columns)
     # A block is a list of values without the list's length and its end.
     reader = _Reader({"type": "array", "items": readable})
     codec = meta.get("avro.codec", b"null").decode("utf-8", "replace")
@@ -110,7 +108,7 @@ def messages(schema: Json) -> Callable[[bytes], str]:
 
     Raises: Undecodable if the schema isn't valid.
     """
-    readable, text = _prepared(schema, {})
+    readable, text = _prepared(schema, ())
     reader = _Reader(readable)
 
     def message(data: bytes) -> str:
@@ -124,10 +122,11 @@ def messages(schema: Json) -> Callable[[bytes], str]:
     return message
 
 
-def _prepared(schema: Json, rename: dict[str, str]) -> tuple[Json, Text]:
+def _prepared(schema: Json, columns: Sequence[Column]) -> tuple[Json, Text]:
     try:
-        return avro_schema.prepared(schema, rename)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        found = [str(field["name"]) for field in schema.get("fields", ())] if isinstance(schema, dict) else []
+        return avro_schema.prepared(schema, dict(zip(found, names.matched(found, columns), strict=True)))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Undecodable(f"the Avro schema isn't valid: {error!r}") from error
 
 

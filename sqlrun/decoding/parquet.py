@@ -25,7 +25,7 @@ def decode(data: bytes, columns: Sequence[Column]) -> pa.Table:
 
     try:
         texts = list(_texts(data, columns))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise Undecodable(f"the file can't be read as Parquet: {error}") from error
     return records.table(pa.chunked_array(texts, pa.large_string()))
 
