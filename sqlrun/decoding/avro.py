@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.decoding import avro_schema, compression, names, records
+from sqlrun.decoding import avro_schema, compression, names, records, varints
 from sqlrun.decoding.avro_schema import Json, Text
 from sqlrun.decoding.formats import AvroFile
 from sqlrun.decoding.undecodable import Undecodable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAGIC = b"Obj\x01"
 SYNC = 16
 MEMORY = 512 * 1024 * 1024  # of a decompressor, whose input says how much it takes
+CUT = "the Avro file ends inside of a block: its writer may not have finished"
 HEADER: Json = {"type": "map", "values": "bytes"}
 
 
@@ -87,7 +88,7 @@ def decode(form: AvroFile, data: bytes, columns: Sequence[Column]) -> pa.Table:
     codec = meta.get("avro.codec", b"null").decode("utf-8", "replace")
     texts: list[str] = []
     for block in _blocks(data, start, codec, form.max_block):
-        whole = _zigzag(block.count) + block.data + b"\0"
+        whole = varints.written(block.count) + block.data + b"\0"
         values, size = reader.read(whole)
         if size < len(whole):
             raise Undecodable(f"an Avro block of {block.count:,} records has more data than these")
@@ -137,11 +138,11 @@ def _blocks(data: bytes, at: int, codec: str, limit: int) -> Iterator[_Block]:
     if at > len(data):
         raise Undecodable("the Avro file ends inside of its header")
     while at < len(data):
-        count, at = _number(data, at)
-        size, at = _number(data, at)
+        count, at = varints.read(data, at, CUT)
+        size, at = varints.read(data, at, CUT)
         end = at + size
         if count < 0 or size < 0 or end + SYNC > len(data):
-            raise Undecodable("the Avro file ends inside of a block: its writer may not have finished")
+            raise Undecodable(CUT)
         if data[end : end + SYNC] != sync:
             raise Undecodable("an Avro block isn't followed by the file's marker: the file is corrupt")
         block = _decompressed(data[at:end], codec, limit)
@@ -149,30 +150,6 @@ def _blocks(data: bytes, at: int, codec: str, limit: int) -> Iterator[_Block]:
             raise Undecodable("an Avro block has more records than bytes: the file is corrupt")
         yield _Block(count, block)
         at = end + SYNC
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return the whole number of variable length at a position, and the position behind it."""
-    found = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (found >> 1) ^ -(found & 1), at
-    raise Undecodable("the Avro file ends inside of a block: its writer may not have finished")
-
-
-def _zigzag(number: int) -> bytes:
-    """Return a whole number, not negative, in the form that `_number` reads."""
-    number <<= 1
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
 
 
 def _decompressed(data: bytes, codec: str, limit: int) -> bytes:

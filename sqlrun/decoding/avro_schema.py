@@ -7,15 +7,13 @@ records of one field, so that the value tells its branch. A map is a list of ent
 
 from __future__ import annotations
 
-import base64
-import math
-import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, TypeAlias
 
+from sqlrun.decoding import scalar_text
 from sqlrun.decoding.records import quoted
 from sqlrun.decoding.undecodable import Undecodable
 
@@ -158,11 +156,11 @@ def _primitive(kind: str) -> Text:
         case "int" | "long":
             return str
         case "float":
-            return _float
+            return scalar_text.float_text
         case "double":
-            return _double
+            return scalar_text.double_text
         case "bytes":
-            return _base64
+            return scalar_text.base64_text
         case "string":
             return quoted
         case _:
@@ -192,41 +190,10 @@ def _bytes(schema: Mapping[str, Json]) -> Text:
         case {"logicalType": "decimal"}:
             scale = schema.get("scale", 0)
             if isinstance(scale, int) and scale >= 0:
-                return lambda value: _decimal(value, scale)
+                return lambda value: scalar_text.decimal_text(value, scale)
         case {"logicalType": "uuid", "size": 16}:
             return lambda value: f'"{uuid.UUID(bytes=value)}"'
-    return _base64
-
-
-def _base64(value: bytes) -> str:
-    return f'"{base64.b64encode(value).decode()}"'
-
-
-def _decimal(value: bytes, scale: int) -> str:
-    number = int.from_bytes(value, "big", signed=True)
-    digits = str(abs(number)).rjust(scale + 1, "0")
-    point = len(digits) - scale
-    return f"{'-' if number < 0 else ''}{digits[:point]}{'.' if scale else ''}{digits[point:]}"
-
-
-def _double(value: float) -> str:
-    return repr(value) if math.isfinite(value) else _named(value)
-
-
-def _named(value: float) -> str:
-    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
-
-
-def _float(value: float) -> str:
-    """Return the shortest text that is read back as the same number of 32 bits."""
-    if not math.isfinite(value):
-        return _named(value)
-    wanted = struct.pack("<f", value)
-    for digits in range(6, 9):
-        text = f"{value:.{digits}g}"
-        if abs(float(text)) <= 3.4028234663852886e38 and struct.pack("<f", float(text)) == wanted:
-            return text
-    return f"{value:.9g}"
+    return scalar_text.base64_text
 
 
 def _date(value: int) -> str:

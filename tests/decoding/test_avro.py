@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun.decoding import avro, avro_schema
+from sqlrun.decoding import avro, scalar_text, varints
 from sqlrun.decoding.decode import decode
 from sqlrun.decoding.formats import AvroFile
 from sqlrun.decoding.undecodable import Undecodable
@@ -131,15 +131,15 @@ def compressed(codec: str) -> bytes:
     """Return a file whose blocks fastavro can't compress without another library."""
     plain = decoded.avro(schema("string"), ROWS, sync_interval=200, sync_marker=b"0123456789abcdef")
     head, *blocks = plain.split(b"0123456789abcdef")
-    head = head.replace(b"avro.codec\x08null", b"avro.codec" + avro._zigzag(len(codec)) + codec.encode())
+    head = head.replace(b"avro.codec\x08null", b"avro.codec" + varints.written(len(codec)) + codec.encode())
     found = [head]
     for block in filter(None, blocks):
-        count, at = avro._number(block, 0)
-        _, at = avro._number(block, at)
+        count, at = varints.read(block, 0, "")
+        _, at = varints.read(block, at, "")
         data = pa.Codec("zstd" if codec == "zstandard" else codec).compress(block[at:], asbytes=True)
         if codec == "snappy":
             data += zlib.crc32(block[at:]).to_bytes(4, "big")
-        found.append(avro._zigzag(count) + avro._zigzag(len(data)) + data)
+        found.append(varints.written(count) + varints.written(len(data)) + data)
     return b"0123456789abcdef".join([*found, b""])
 
 
@@ -222,7 +222,7 @@ def test_other_files_are_errors() -> None:
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 @settings(max_examples=300, deadline=None)
 def test_short_floats_are_exact(value: float) -> None:
-    text = avro_schema._float(value)
+    text = scalar_text.float_text(value)
     assert pa.scalar(float(text), pa.float32()).as_py() == value and len(text) <= len(repr(value)) + 4
 
 
@@ -239,4 +239,4 @@ def test_random_rows_are_read_as_fastavro_reads_them(rows: list[tuple[Any, ...]]
         found = parsed(text)
         assert (found["i"], found["s"]) == (str(row["i"]), row["s"])
         assert repr(float(found["d"])) == repr(row["d"])
-        assert json.dumps(found["b"]) == avro_schema._base64(row["b"])
+        assert json.dumps(found["b"]) == scalar_text.base64_text(row["b"])

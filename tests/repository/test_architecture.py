@@ -46,6 +46,7 @@ HOMES = {
     "prometheus_client": {"serve.metrics"},
     "brotli": {"serve.answers"},
     "fastavro": {"decoding.avro"},
+    "google": {"decoding.proto_text", "decoding.protobuf"},
 }  # fmt: skip
 # What only a shell may reach for.
 IMPURE = {
