@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.decoding import avro_schema, compression, names, records, varints
-from sqlrun.decoding.avro_schema import Json, Text
+from sqlrun.decoding.avro_schema import Json, Prepared
 from sqlrun.decoding.formats import AvroFile
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.errors import EngineError
@@ -42,13 +42,15 @@ class _Block:
 class _Reader:
     """What reads values of one schema."""
 
-    def __init__(self, schema: Json) -> None:
+    def __init__(self, schema: Json, *, is_recursive: bool) -> None:
         try:
             import fastavro
+            from fastavro import _read_py
         except ImportError as error:
             raise EngineError("Avro needs the package fastavro: pip install 'sqlrun[formats]'") from error
 
-        self._read = fastavro.schemaless_reader
+        # Compiled code has no limit of recursion: a value of many levels would end the process.
+        self._read = _read_py.schemaless_reader if is_recursive else fastavro.schemaless_reader
         try:
             self._schema = fastavro.parse_schema(schema)
         except Exception as error:  # it has errors of many types
@@ -76,15 +78,15 @@ def decode(form: AvroFile, data: bytes, columns: Sequence[Column]) -> pa.Table:
     """
     if not data.startswith(MAGIC):
         raise Undecodable("the file isn't an Avro object container file: it doesn't begin with `Obj` and 1")
-    meta, size = _Reader(HEADER).read(data[len(MAGIC) :])
+    meta, size = _Reader(HEADER, is_recursive=False).read(data[len(MAGIC) :])
     start = len(MAGIC) + size
     try:
         schema = json.loads(meta["avro.schema"])
     except (KeyError, ValueError, RecursionError) as error:
         raise Undecodable("the Avro file's header has no readable schema") from error
-    readable, text = _prepared(schema, columns)
+    known = _prepared(schema, columns)
     # A block is a list of values without the list's length and its end.
-    reader = _Reader({"type": "array", "items": readable})
+    reader = _Reader({"type": "array", "items": known.read}, is_recursive=known.is_recursive)
     codec = meta.get("avro.codec", b"null").decode("utf-8", "replace")
     texts: list[str] = []
     for block in _blocks(data, start, codec, form.max_block):
@@ -92,7 +94,7 @@ def decode(form: AvroFile, data: bytes, columns: Sequence[Column]) -> pa.Table:
         values, size = reader.read(whole)
         if size < len(whole):
             raise Undecodable(f"an Avro block of {block.count:,} records has more data than these")
-        texts += map(text, values)
+        texts += [_written(known, value) for value in values]
     return records.table(texts)
 
 
@@ -109,8 +111,8 @@ def messages(schema: Json) -> Callable[[bytes], str]:
 
     Raises: Undecodable if the schema isn't valid.
     """
-    readable, text = _prepared(schema, ())
-    reader = _Reader(readable)
+    known = _prepared(schema, ())
+    reader = _Reader(known.read, is_recursive=known.is_recursive)
 
     def message(data: bytes) -> str:
         value, size = reader.read(data)
@@ -118,13 +120,21 @@ def messages(schema: Json) -> Callable[[bytes], str]:
             raise Undecodable(
                 f"the Avro message has {len(data):,} bytes, but a value of the schema ends after {size:,}"
             )
-        return text(value)
+        return _written(known, value)
 
     return message
 
 
-def _prepared(schema: Json, columns: Sequence[Column]) -> tuple[Json, Text]:
+def _written(known: Prepared, value: Any) -> str:
     try:
+        return known.text(value)
+    except RecursionError as error:
+        raise Undecodable("an Avro value has too many levels") from error
+
+
+def _prepared(schema: Json, columns: Sequence[Column]) -> Prepared:
+    try:
+        json.dumps(schema, ensure_ascii=False).encode()  # no name may have half a surrogate pair
         found = [str(field["name"]) for field in schema.get("fields", ())] if isinstance(schema, dict) else []
         return avro_schema.prepared(schema, dict(zip(found, names.matched(found, columns), strict=True)))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -27,14 +27,23 @@ PRIMITIVE = ("null", "boolean", "int", "long", "float", "double", "bytes", "stri
 BRANCH = "branch"
 
 
-def prepared(schema: Json, rename: Mapping[str, str]) -> tuple[Json, Text]:
-    """Return the schema to read values by, and what writes such a value as JSON.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The schema to read values by, what writes such a value as JSON, and whether a value may contain its like."""
 
-    `rename`: other names of the outermost record's fields.
+    read: Json
+    text: Text
+    is_recursive: bool
+
+
+def prepared(schema: Json, rename: Mapping[str, str]) -> Prepared:
+    """Return how values of a schema are read and written. `rename`: other names of the outermost record's fields.
 
     Raises: Undecodable.
     """
-    return _Schemas(rename).of(schema, "")
+    known = _Schemas(rename)
+    read, text = known.of(schema, "")
+    return Prepared(read, text, known.is_recursive)
 
 
 @dataclass(slots=True)
@@ -44,6 +53,8 @@ class _Schemas:
     rename: Mapping[str, str]
     named: dict[str, Text] = field(default_factory=dict)
     invented: int = 0
+    unfinished: set[str] = field(default_factory=set)
+    is_recursive: bool = False
 
     def of(self, schema: Json, namespace: str) -> tuple[Json, Text]:
         """Return the schema to read by and the writer of a schema inside of a namespace."""
@@ -65,6 +76,8 @@ class _Schemas:
                 return {"type": "fixed", "name": name, "size": size}, text
             case {"type": "array", "items": items}:
                 inner, text = self.of(items, namespace)
+                if _is_empty(inner):
+                    raise Undecodable("the Avro schema has a list of values without bytes: its length has no limit")
                 return {"type": "array", "items": inner}, lambda values: f"[{','.join(map(text, values))}]"
             case {"type": "map", "values": values}:
                 return self._map(values, namespace)
@@ -89,6 +102,7 @@ class _Schemas:
         full = next((one for one in (_full(name, namespace), name) if one in self.named), None)
         if full is None:
             raise Undecodable(f"the Avro schema refers to `{name}`, which it doesn't define")
+        self.is_recursive |= full in self.unfinished
         return full, lambda value: self.named[full](value)
 
     def _record(self, schema: Mapping[str, Json], namespace: str) -> tuple[Json, Text]:
@@ -101,6 +115,7 @@ class _Schemas:
 
         # A record may contain itself, before its fields are known.
         full = self._declared(schema, namespace, lambda value: writer({})(value))
+        self.unfinished.add(full)
         fields = []
         for one in schema.get("fields", ()):
             name = str(one["name"])
@@ -109,6 +124,7 @@ class _Schemas:
             parts.append((name, text))
         if len(dict(parts)) < len(parts):
             raise Undecodable(f"the Avro schema's record `{full}` has two fields of one name")
+        self.unfinished.discard(full)
         self.named[full] = writer({})
         read = {"type": "record", "name": full, "fields": fields}
         return read, writer(self.rename) if is_outermost else self.named[full]
@@ -147,6 +163,17 @@ class _Schemas:
 
 def _full(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _is_empty(read: Json) -> bool:
+    """Return whether a value takes no bytes."""
+    match read:
+        case "null" | {"type": "fixed", "size": 0}:
+            return True
+        case {"type": "record", "fields": fields}:
+            return all(_is_empty(one["type"]) for one in fields)
+        case _:
+            return False
 
 
 def _primitive(kind: str) -> Text:

@@ -115,6 +115,18 @@ def test_names_and_recursion() -> None:
     assert records(AvroFile(), data, id="int") == [f'{{"id":1,"kids":[{inner}],"one":{inner}}}']
 
 
+@pytest.mark.parametrize("levels", [5_000, 300_000])
+def test_a_value_of_many_levels_is_an_error(levels: int) -> None:
+    """Fastavro's compiled reader would end the process."""
+    chain = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+    tree = {"type": "record", "name": "N", "fields": [{"name": "kids", "type": {"type": "array", "items": "N"}}]}
+    assert avro.avro_message(b"\x02\x02\0", chain) == '{"next":{"next":{"next":null}}}'
+    assert avro.avro_message(b"\x02\x02\0\0\0", tree) == '{"kids":[{"kids":[{"kids":[]}]}]}'
+    for data, of in ((b"\x02" * levels + b"\0", chain), (b"\x02" * levels + bytes(levels + 1), tree)):
+        with pytest.raises(Undecodable, match="RecursionError"):
+            avro.avro_message(data, of)
+
+
 def test_a_key_of_a_map_may_occur_twice() -> None:
     data = b"\x04\x02k\x02\x02k\x04\x00"
     assert avro.avro_message(data, schema({"type": "map", "values": "int"})) == '{"a":{"k":1,"k":2}}'
@@ -204,6 +216,9 @@ def test_a_message_is_read_as_a_whole_or_not_at_all() -> None:
         ("Unknown", "refers to `Unknown`, which it doesn't define"),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}] * 2}, "two fields of one name"),
         ({"type": "record", "name": "R", "fields": [{"type": "int"}]}, "isn't valid"),
+        ({"type": "record", "name": "R", "fields": [{"name": "\ud800", "type": "int"}]}, "isn't valid"),
+        ({"type": "array", "items": "null"}, "values without bytes"),
+        ({"type": "array", "items": {"type": "record", "name": "R", "fields": []}}, "values without bytes"),
         ({"kind": "int"}, "unknown type"),
         (5, "unknown type"),
     ],
