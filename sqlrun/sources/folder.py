@@ -5,16 +5,15 @@ A file is a part of the source, and its name is the origin of its lines.
 
 from __future__ import annotations
 
-import codecs
 import os
 import time
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sqlrun.decoding import json_lines
 from sqlrun.errors import EngineError
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import (
@@ -319,27 +318,10 @@ def _warning(names: Sequence[str]) -> str:
 
 
 def lines_of(data: bytes, name: str) -> Any:
-    """Return a table of a file's lines as UTF-8; a byte that isn't part of UTF-8 is replaced.
-
-    A byte order mark at the beginning isn't part of the first line, as in Spark.
-    """
+    """Return a table of a file's lines as UTF-8; a byte that isn't part of UTF-8 is replaced."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    data = data.removeprefix(codecs.BOM_UTF8)
-    if not data.isascii():
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            data = data.decode("utf-8", "replace").encode()
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # PyArrow inspects each value of a Python list, and imports pandas to do so; it doesn't inspect a buffer.
-    ends = pa.py_buffer(array("q", (0, len(data))))
-    whole = pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data))
-    lines = pc.split_pattern(whole, pattern="\n").flatten()
-    if not data or data.endswith(b"\n"):
-        lines = lines[:-1]
+    lines = json_lines.lines(data)
     return pa.Table.from_arrays([lines, pa.repeat(pa.scalar(name, pa.large_string()), len(lines))], ["value", "file"])
 
 
