@@ -122,10 +122,14 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a reading found in a part: `lines`, and positions of the source's without a line, `gaps`."""
+    """What a reading found in a part: `lines`, positions of the source's without a line, `gaps`, and `blank` lines.
+
+    `lines` includes the blank ones, which consist of blanks and tabs and never land (`sources/blank_lines.py`).
+    """
 
     lines: int
     gaps: int = 0
+    blank: int = field(kw_only=True)
 
 
 class Reading(Protocol):
@@ -195,6 +199,12 @@ class SourceReader(Protocol):
 
     def oldest(self, origin: str) -> str:
         """Return DuckDB's SELECT of origins of a table `held`, as `file`, by which `missing` finds all lost parts.
+
+        `origin` is the column of a line's origin.
+        """
+
+    def part(self, origin: str) -> str:
+        """Return SQL for the part of a line, as in `Origin`; it means the same on both engines.
 
         `origin` is the column of a line's origin.
         """

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlrun.engine_api import Landing
+from sqlrun.engine_api import NO_LINES, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
@@ -35,15 +35,40 @@ class Batch:
     parts: Positions
 
 
-# Commits the lines of a batch; returns its number of rows, quarantined ones included, and the parts left out because
-# they differ from the plan.
-Commit = Callable[[Landing, Batch], tuple[int, list[str]]]
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed batch: its number of rows, quarantined ones included, and its lines that are no rows.
+
+    `left` are the parts left out because they differ from the plan.
+    """
+
+    rows: int
+    left: list[str]
+    counts: LineCounts
 
 
-def land(commit: Commit, landing: Landing) -> tuple[int, tuple[str, ...]]:
-    """Land new lines; return the number of rows written, quarantined ones included, and notes to report.
+# Commits the lines of a batch.
+Commit = Callable[[Landing, Batch], Committed]
 
-    `commit` isn't called if there is nothing to land.
+
+@dataclass(slots=True)
+class Landed:
+    """The result of a landing: its batches together, and notes to report."""
+
+    rows: int = 0
+    counts: LineCounts = NO_LINES
+    left: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+    def add(self, batch: Committed) -> None:
+        """Add a batch."""
+        self.rows += batch.rows
+        self.counts += batch.counts
+        self.left += batch.left
+
+
+def land(commit: Commit, landing: Landing) -> Landed:
+    """Land new lines; `commit` isn't called if there is nothing to land.
 
     Raises: EngineError, for a loss with its range; LockedError.
     """
@@ -51,7 +76,7 @@ def land(commit: Commit, landing: Landing) -> tuple[int, tuple[str, ...]]:
         return _landed(commit, landing, table)
 
 
-def _landed(commit: Commit, landing: Landing, table: Any) -> tuple[int, tuple[str, ...]]:
+def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
     checkpoint = landing.checkpoint
     app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
     plans = _planned(checkpoint, landing)
@@ -64,26 +89,25 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> tuple[int, tuple[st
             f"{landing.table.name}+`.",
             model=landing.table.name,
         )
-    rows, left = 0, list[str]()
+    done = Landed()
     # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
-        again, unsettled = commit(landing, Batch(table, app_id, number, plans[number].parts))
+        done.add(commit(landing, Batch(table, app_id, number, plans[number].parts)))
         delta_table.follow(landing.table.path, table)
-        rows, left = rows + again, left + unsettled
     pending = landing.source.pending(seen)
     if pending.losses:
         raise _lost(landing, pending.losses)
-    changed = [part for part in pending.changed if part not in left]
-    fresh = {part: position for part, position in pending.ready.items() if part not in left}
-    left += (part for part in pending.unfinished if part not in left)
+    changed = [part for part in pending.changed if part not in done.left]
+    fresh = {part: position for part, position in pending.ready.items() if part not in done.left}
+    done.left += (part for part in pending.unfinished if part not in done.left)
     if fresh:
         if not batches.plan(checkpoint, last + 1, fresh):
             raise _overtaken(landing.table.name)
         delta_table.follow(landing.table.path, table)
-        more, unsettled = commit(landing, Batch(table, app_id, last + 1, fresh))
-        rows, left = rows + more, left + unsettled
+        done.add(commit(landing, Batch(table, app_id, last + 1, fresh)))
         _fold(checkpoint, last + 1, landing)
-    return rows, landing.source.notes(left, changed)
+    done.notes = landing.source.notes(done.left, changed)
+    return done
 
 
 def _identity(checkpoint: str, version: int, landing: Landing) -> str:

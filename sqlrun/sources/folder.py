@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlrun.errors import EngineError
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Stream, Streamed, Streaming
-from sqlrun.sources import stream_checkpoint
+from sqlrun.sources import blank_lines, stream_checkpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,6 +99,10 @@ class Folder:
         """Return the files of all lines."""
         return f"select distinct {origin} as file from held where {origin} is not null"
 
+    def part(self, origin: str) -> str:
+        """Return the origin: it is the file."""
+        return origin
+
     def summary(self, pending: Pending) -> str:
         """Return the number of new files, the first names, and the number of those that are being written."""
         names = sorted(pending.ready)
@@ -156,7 +160,7 @@ class Reading:
             if data is None:
                 continue
             parts.append(lines_of(data, name))
-            self.extents[name] = Extent(len(parts[-1]))
+            self.extents[name] = Extent(len(parts[-1]), blank=blank_lines.count(parts[-1].column("value")))
             size += len(data)
             if size >= CHUNK:
                 yield table_of(parts)

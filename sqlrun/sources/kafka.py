@@ -16,7 +16,7 @@ from sqlrun.errors import EngineError
 from sqlrun.project import Column, Topic
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
-from sqlrun.sources import attached
+from sqlrun.sources import attached, blank_lines
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 
 if TYPE_CHECKING:
@@ -141,6 +141,10 @@ class Kafka:
             f"where {origin} is not null group by {partition}"
         )
 
+    def part(self, origin: str) -> str:
+        """Return topic and partition of an origin, without its offset."""
+        return f"regexp_replace({origin}, '/[0-9]+$', '')"
+
     def missing(self, parts: Collection[str]) -> list[str]:
         """Return the partitions that don't exist, and the origins before the first retained offset."""
         names = {name: _of_origin(name) for name in parts}
@@ -224,7 +228,7 @@ class Reading:
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
         values, origins, size = list[str](), list[str](), 0
-        counts = dict.fromkeys(ranges, 0)
+        counts, blank = dict.fromkeys(ranges, 0), dict.fromkeys(ranges, 0)
         bare = self.source.topic.value_format == "text"
         drops = self.source.topic.tombstones == "drop"
         columns = self.source.columns
@@ -238,6 +242,7 @@ class Reading:
                     text = None if bare or value is None else attached.text_of(value)
                     if columns or text is None:
                         text = attached.joined(text, attached.members(columns, message))
+                    blank[key] += blank_lines.is_blank(text)
                     values.append(text)
                     origins.append(f"{key[0]}/{key[1]}/{message.offset()}")
                     size += len(text)
@@ -250,7 +255,7 @@ class Reading:
         if gone is not None:
             raise gone
         for key, (part, since, until) in ranges.items():
-            self.extents[part.name] = Extent(counts[key], until - since - counts[key])
+            self.extents[part.name] = Extent(counts[key], until - since - counts[key], blank=blank[key])
         yield _table(values, origins)
 
     def _gone(self) -> EngineError | None:

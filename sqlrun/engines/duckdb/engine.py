@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import (
+    NO_LINES,
     NONE_GIVEN,
     Append,
     Dialect,
@@ -155,7 +156,8 @@ class DuckDBEngine:
         """Land the files that are in no batch yet; replay a batch that was planned and not committed."""
         started = time.perf_counter()
         if landed_elsewhere.nothing_waits(landing, self.name):
-            return Written(delta_table.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
+            version = delta_table.head(landing.table.path) or 0
+            return Written(version, Receipt(time.perf_counter() - started), counts=NO_LINES)
         sessions: list[duckdb.DuckDBPyConnection] = []
 
         def interrupt() -> None:
@@ -169,11 +171,12 @@ class DuckDBEngine:
                 return sessions[0]
 
             commit = partial(duckdb_landing.commit, session)
-            rows, notes = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
-        version = delta_table.head(landing.table.path)
-        assert version is not None
+            done = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
+        head = delta_table.head(landing.table.path)
+        assert head is not None
         seconds = time.perf_counter() - started
-        return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0), notes)
+        receipt = Receipt(seconds, rows_written=done.rows, commits=1 if done.rows else 0)
+        return Written(head, receipt, done.notes, done.counts)
 
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""

@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import (
+    NO_LINES,
     NONE_GIVEN,
     Append,
     Dialect,
@@ -141,18 +142,18 @@ class SparkEngine:
         before = delta_table.head(landing.table.path)
         assert before is not None
         if landed_elsewhere.nothing_waits(landing, self.name):
-            return Written(before, Receipt(time.perf_counter() - started))
+            return Written(before, Receipt(time.perf_counter() - started), counts=NO_LINES)
         spark_landing.require_own(landing)
         known = spark_landing.look(landing)
         spark_landing.require_parts(landing, known)
         notes = spark_landing.notes(landing, known)
         if spark_landing.nothing_new(landing, known):
-            return Written(before, Receipt(time.perf_counter() - started), notes)
+            return Written(before, Receipt(time.perf_counter() - started), notes, NO_LINES)
         with self._session() as session, self._limited(session, landing.table.name, landing.sql) as (_, cancel):
-            spark_landing.stream(session, landing, known, cancel)
+            counts = spark_landing.stream(session, landing, known, cancel)
         after = delta_table.head(landing.table.path)
         assert after is not None
-        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
+        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes, counts)
 
     def _planned(self, landing: Landing) -> Written:
         started = time.perf_counter()
@@ -165,10 +166,11 @@ class SparkEngine:
                 lent.enter_context(self._limited(found, landing.table.name, landing.sql))
                 return found
 
-            _, notes = planned_landing.land(partial(spark_planned.commit, session), landing)
+            done = planned_landing.land(partial(spark_planned.commit, session), landing)
         after = delta_table.head(landing.table.path)
         assert before is not None and after is not None
-        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
+        receipt = Receipt(time.perf_counter() - started, commits=after - before)
+        return Written(after, receipt, done.notes, done.counts)
 
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""

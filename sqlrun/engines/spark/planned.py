@@ -13,33 +13,41 @@ from typing import Any
 from sqlrun.engine_api import Landing
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.engines.planned_landing import Batch
+from sqlrun.engines.planned_landing import Batch, Committed
 from sqlrun.engines.spark import conf as spark_conf
+from sqlrun.engines.spark import line_counts
 from sqlrun.errors import EngineError
 from sqlrun.source_api import Positions, SourceReader
 
 LINES = "value string, file string"
 
 
-def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[int, list[str]]:
+def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
+    from pyspark.sql import Observation
+
     spark = session()
     base = batch.table.version()
     # A row whose expression fails is quarantined with its reason; it must not end the batch.
     spark.conf.set("spark.sql.ansi.enabled", "false")
     spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
-        lines = _lines(spark, landing.source, batch.parts)
+        seen, kept = Observation(line_counts.LINES), Observation(line_counts.ROWS)
+        lines = _lines(spark, landing.source, batch.parts).observe(seen, *line_counts.of_lines())
         lines.createOrReplaceTempView("lines")
+        rows = spark.sql(landing.sql)
+        if landing.drops:
+            rows = line_counts.landed(rows.observe(kept, *line_counts.of_rows(landing)))
         metadata = {
             **landing.metadata,
             foreign_commits.BY: "landing",
             "sqlrun.tick": str(batch.number),
             "sqlrun.files": str(len(batch.parts)),
         }
-        writer = spark.sql(landing.sql).write.format("delta").mode("append")
+        writer = rows.write.format("delta").mode("append")
         writer = writer.option("txnAppId", batch.app_id).option("txnVersion", str(batch.number))
         writer.option("userMetadata", json.dumps(metadata)).save(landing.table.path)
+        counts = line_counts.counts(landing, seen.get, kept.get if landing.drops else {})
     finally:
         spark.catalog.dropTempView("lines")
         spark.conf.unset("spark.sql.ansi.enabled")
@@ -50,7 +58,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[
             f"{landing.table.name} is at version {after} after landing instead of {base + 1}", model=landing.table.name
         )
     landing.source.commit(batch.parts)
-    return delta_table.rows_changed(landing.table.path, (after,)), []
+    return Committed(delta_table.rows_changed(landing.table.path, (after,)), [], counts)
 
 
 def _lines(spark: Any, source: SourceReader, parts: Positions) -> Any:
