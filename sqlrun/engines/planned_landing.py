@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.engine_api import LandedBatch, Landing
+from sqlrun.engine_api import LandedBatch, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
@@ -47,6 +47,7 @@ class Committed:
     left: tuple[str, ...]
     parts: Positions
     extents: Mapping[str, Extent]
+    counts: LineCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
         made = commit(landing, Batch(table, app_id, number, plan.parts, plan.lost))
         delta_table.follow(landing.table.path, table)
         lost = () if plan.is_folded else plan.lost
-        done.append((made, LandedBatch(table.version(), made.parts, made.extents, lost=lost)))
+        done.append((made, LandedBatch((table.version(),), made.parts, made.extents, made.counts, lost)))
 
     # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):

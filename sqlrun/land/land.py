@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
-from sqlrun.engine_api import Dialect, Landing
+from sqlrun.engine_api import Dialect, Landing, LineCounts
 from sqlrun.engines.delta import foreign_writers
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.land import accounting, missing_files, relanding, replay, rule_changes
+from sqlrun.land import accounting, missing_files, quarantine_query, relanding, replay, rule_changes
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
@@ -45,6 +45,7 @@ def _at_rest(context: TickContext, model: Compiled) -> bool:
 
 
 def _request(context: TickContext, model: Compiled, dialect: Dialect, at: datetime) -> Landing:
+    assert model.source is not None
     table = context.plan.tables[model.name]
     return Landing(
         table=table.spec,
@@ -54,6 +55,7 @@ def _request(context: TickContext, model: Compiled, dialect: Dialect, at: dateti
         app_id=f"{context.workspace.project.name}.{model.name}",
         metadata=context.metadata(),
         accept_lost=context.accept_lost,
+        drops=landing_query.drops(model.own, model.source),
     )
 
 
@@ -97,10 +99,21 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         note=note,
         path=table.path,
         engine=turn.engine.name if turn.engine is not context.engine else "",
+        counts=_shown(model, written.counts),
     )
+
+
+def _shown(model: Compiled, counts: LineCounts) -> LineCounts:
+    """Return counts whose samples people may see: a line has all columns of its source, so none may be private."""
+    assert model.source is not None
+    if not quarantine_query.private(model.query.rendered.model, model.source):
+        return counts
+    return replace(counts, samples=tuple(replace(sample, text="") for sample in counts.samples))
 
 
 def _query(context: TickContext, model: Compiled, dialect: Dialect, at: datetime) -> str:
     assert model.source is not None
-    query = landing_query.query(model.own, model.source, context.workspace.rules.get(model.name, ()), dialect, at)
+    rules = context.workspace.rules.get(model.name, ())
+    drops = bool(landing_query.drops(model.own, model.source))
+    query = landing_query.query(model.own, model.source, rules, dialect, at, with_dropped=drops)
     return hidden_partitions.with_parts(query, model.own.columns, model.own.partition_by, dialect)

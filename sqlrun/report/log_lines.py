@@ -102,6 +102,8 @@ def _node_line(node: NodeResult, what: str) -> Line:
             verb = {"seed": "loaded ", "landing": "landed "}.get(node.kind, "")
             text = f"{progress} OK {verb}{named.removeprefix('landing ')}"
             aside = f", {node.quarantined:,} quarantined" if node.quarantined else ""
+            dropped = sum(count for _, count in node.dropped)
+            aside += f", {dropped:,} dropped" if dropped else ""
             return Line(text, f"[OK {counted(node.rows, 'row')}{aside}{time}]", "good")
         case "error":
             kind = node.kind or named.partition(" ")[0]
@@ -111,6 +113,12 @@ def _node_line(node: NodeResult, what: str) -> Line:
             return Line(f"{progress} SKIP {named}", "[SKIP]", "warning")
         case _:
             return Line(f"{progress} NO-OP {named}", f"[NO-OP{time}]", "dim")
+
+
+def dropped_lines(node: NodeResult) -> list[Line]:
+    """Return the reasons why a landing dropped lines, with their numbers, as one line; none if it dropped none."""
+    reasons = ", ".join(f"{count:,} {escaped(reason)}" for reason, count in node.dropped)
+    return [Line(f"  dropped: {reasons}", style="dim")] if reasons else []
 
 
 def _named(node: NodeResult) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.errors import EngineError
-from sqlrun.project import Column, Topic
+from sqlrun.project import BLANK_LINE, Column, Topic
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import BLANK, Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
+from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
 from sqlrun.sources import attached
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 from sqlrun.transpile.writer import string
@@ -115,7 +115,7 @@ class Kafka:
         if self.topic.tombstones == "drop":
             yield TOMBSTONE, "value is null"
         if self.topic.value_format == "json":
-            yield BLANK, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
+            yield BLANK_LINE, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the ranges after the landed ones, at most `max_offsets_per_tick` offsets, and losses.
@@ -156,18 +156,18 @@ class Kafka:
                 aged.append(_loss("aged out", part, since, end, _unlanded(part, since, end, first), end))
         return (*gone, *aged)
 
-    def part(self, origin: str) -> str:
-        """Return topic and partition."""
-        return f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)"
-
     def shown(self, part: str) -> str:
         """Return topic and partition, without the topic's id."""
         return part_of(part).shown
 
-    def extent(self, position: Position) -> int | None:
-        """Return the number of offsets: transactions and compaction leave some without a message."""
+    def span(self, position: Position) -> tuple[int | None, int | None]:
+        """Return the first offset and the one after the last."""
+        return position
+
+    def gaps(self, position: Position, lines: int) -> int | None:
+        """Return the number of offsets without a message: transactions and compaction leave some."""
         since, until = position
-        return None if since is None or until is None else until - since
+        return None if since is None or until is None else until - since - lines
 
     def oldest(self, origin: str) -> str:
         """Return the first message of each partition."""
@@ -176,6 +176,10 @@ class Kafka:
             f"select {partition} || '/' || min(cast({offset} as bigint)) as file from held "
             f"where {origin} is not null group by {partition}"
         )
+
+    def part(self, origin: str) -> str:
+        """Return topic and partition of an origin, without its offset."""
+        return f"regexp_replace({origin}, '/[0-9]+$', '')"
 
     def missing(self, parts: Collection[str]) -> list[str]:
         """Return the partitions that don't exist, and the origins before the first retained offset."""
@@ -295,7 +299,7 @@ class Reading:
         topic = self.source.topic
         if value is None:
             return TOMBSTONE if topic.tombstones == "drop" else ""
-        return BLANK if topic.value_format == "json" and not value.strip(b" \t") else ""
+        return BLANK_LINE if topic.value_format == "json" and not value.strip(b" \t") else ""
 
     def _gone(self) -> EngineError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
