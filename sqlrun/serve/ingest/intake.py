@@ -103,7 +103,7 @@ class Intake:
             raise Rejected("rate", 429, "too many requests", ((b"retry-after", str(wait).encode()),))
         group, _, name = scope["path"].removeprefix(PREFIX).partition("/")
         source = f"{group}.{name}"
-        # Both are looked up, so that the time of an answer doesn't tell which sources exist.
+        # Both are looked up, so that the time of an answer doesn't reveal which sources exist.
         door, allowed = self.doors.get(source), source in caller.owned(SOURCES)
         if door is None or not allowed:
             raise _Unknown

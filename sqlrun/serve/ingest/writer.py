@@ -139,7 +139,7 @@ class Writer:
         return stamp.identity if stamp else None
 
     def _settle(self, record: KeyRecord) -> None:
-        """Publish the files that have keys, and delete those that have none: their senders got no answer."""
+        """Publish the files that have keys, and delete files without keys: their senders got no answer."""
         for file in record.unpublished():
             if self._storage.is_there(f"{self._hidden}/{file}"):
                 self._publish(file)
