@@ -398,6 +398,7 @@ OTHER_FILES = {
     "engines.spark.class_archive": "the JVM's archive in the user's cache",
     "engines.spark.session": "Java, and the gateway's temporary files",
     "publish.spark_views": "asks where links lead, for statements that Spark runs elsewhere",
+    "serve.ingest.writer": "the source's own files",
     "serve.keys": "the key file",
     "serve.static": "pages of the package",
     "sources.folder": "the source's own files",
