@@ -154,6 +154,24 @@ def test_the_console_names_the_reasons_once(tmp_path: Path, written: list[Writte
     assert made.tick(START + FIVE, select=(shops.NAME,)).nodes[0].status == "no-op"
 
 
+@pytest.mark.slow
+def test_a_build_prints_and_stores_the_numbers(tmp_path: Path) -> None:
+    made = site(tmp_path)
+    shops.send(made, "a.jsonl", sale("1"), sale("2", "cid"), sale("3", "dan"), sale("test"), " ", "{")
+    printed = shops.run(made, "build", "--verbose")
+    assert "[OK 1 row, 1 quarantined, 4 dropped in " in printed
+    assert printed.count("dropped: 2 another team's, 1 blank line, 1 filtered by the model\n") == 1
+    stored = json.loads((made.root / "target" / "run_results.json").read_text())
+    (landing,) = (one for one in stored["results"] if one["unique_id"].endswith(f".{shops.NAME}"))
+    response = landing["adapter_response"]
+    assert response["rows_dropped"] == 4
+    assert response["drop_reasons"] == {ANOTHER: 2, BLANK_LINE: 1, FILTERED: 1}
+    assert [sample["origin"] for sample in response["drop_samples"]] == ["a.jsonl"] * 3
+
+    shops.send(made, "b.jsonl", sale("4"), sale("5", "dan"))
+    assert ", 1 dropped" in shops.run(made, "build")
+
+
 def test_counts_are_added() -> None:
     one = LineCounts(2, {"a": 1}, {("p", "a"): 1})
     two = LineCounts(3, {"b": 2, "a": 1}, {("p", "a"): 1, ("q", "b"): 2})
