@@ -13,6 +13,7 @@ import pytest
 
 from sqlrun.engine_api import Landing, LineCounts, Written
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import ProjectError
 from sqlrun.project import BLANK_LINE, FILTERED
 from tests.support import shops
 from tests.support.projects import Site
@@ -27,6 +28,7 @@ RULES = """\
             reason: too large
 """
 ANOTHER, LARGE = "another team's", "too large"
+DROPPED = (ANOTHER, LARGE, FILTERED, BLANK_LINE)
 COLUMNS = [("id", "string", False), ("shop", "string", True), ("amount", "decimal(10,2)", True)]
 COLUMNS += [("guest", "string", True)]
 
@@ -114,7 +116,7 @@ def test_every_line_has_one_state(seed: int, tmp_path: Path, written: list[Writt
     total = sum(states.values(), Counter[str]())
     counts = written[-1].counts
     assert counts.lines == 600 == sum(total.values())
-    dropped = {reason: total[reason] for reason in (ANOTHER, LARGE, FILTERED, BLANK_LINE)}
+    dropped = {reason: total[reason] for reason in DROPPED}
     assert written[-1].dropped == dropped
     assert min(dropped.values()) > 0
     assert held(made) == total - Counter(dropped)
@@ -152,6 +154,24 @@ def test_the_console_names_the_reasons_once(tmp_path: Path, written: list[Writte
     assert made.tick(START + FIVE, select=(shops.NAME,)).nodes[0].status == "no-op"
 
 
+@pytest.mark.slow
+def test_a_build_prints_and_stores_the_numbers(tmp_path: Path) -> None:
+    made = site(tmp_path)
+    shops.send(made, "a.jsonl", sale("1"), sale("2", "cid"), sale("3", "dan"), sale("test"), " ", "{")
+    printed = shops.run(made, "build", "--verbose")
+    assert "[OK 1 row, 1 quarantined, 4 dropped in " in printed
+    assert printed.count("dropped: 2 another team's, 1 blank line, 1 filtered by the model\n") == 1
+    stored = json.loads((made.root / "target" / "run_results.json").read_text())
+    (landing,) = (one for one in stored["results"] if one["unique_id"].endswith(f".{shops.NAME}"))
+    response = landing["adapter_response"]
+    assert response["rows_dropped"] == 4
+    assert response["drop_reasons"] == {ANOTHER: 2, BLANK_LINE: 1, FILTERED: 1}
+    assert [sample["origin"] for sample in response["drop_samples"]] == ["a.jsonl"] * 3
+
+    shops.send(made, "b.jsonl", sale("4"), sale("5", "dan"))
+    assert ", 1 dropped" in shops.run(made, "build")
+
+
 def test_counts_are_added() -> None:
     one = LineCounts(2, {"a": 1}, {("p", "a"): 1})
     two = LineCounts(3, {"b": 2, "a": 1}, {("p", "a"): 1, ("q", "b"): 2})
@@ -167,8 +187,70 @@ def test_rules_are_part_of_the_tables_meaning(tmp_path: Path) -> None:
     assert reworded.prepared.workspace.prints == ruled
 
 
-def test_a_replayed_line_that_is_dropped_now_leaves_the_quarantine(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_an_edited_rule_lands_the_source_again(tmp_path: Path) -> None:
     made = site(tmp_path, rules="")
-    shops.send(made, "a.jsonl", sale("1"), sale("2", "cid"), sale("3", "dan"))
+    shops.send(made, "a.jsonl", sale("1"), sale("2", "bob", "60"), sale("3", "dan"))
     made.tick(START)
-    assert shops.waiting(made) == {shops.UNKNOWN: 2}
+    assert shops.waiting(made) == {shops.UNKNOWN: 1}
+
+    sources = made.root / "models" / "_sources.yml"
+    sources.write_text(sources.read_text() + RULES)
+    ruled = Site(made.root, made.engine)
+    assert "drop rules of its source were added" in shops.run(ruled, "plan")
+    explained = shops.run(ruled, "explain", shops.NAME)
+    assert "drops      lines where amount * 2 > 100: too large (models/_sources.yml:16:20)" in explained
+    (landing,) = (node for node in ruled.tick(START + FIVE).nodes if node.name == shops.NAME)
+    assert landing.dropped == ((ANOTHER, 1), (LARGE, 1))
+    assert [row["id"] for row in ruled.rows(shops.NAME)] == ["1"]
+    assert shops.waiting(ruled) == {}
+
+    laxer = shops.edit(ruled, "> 100", "> 200", "models/_sources.yml")
+    assert "its query, columns, layout or drop rules were edited" in shops.run(laxer, "plan")
+    laxer.tick(START + 2 * FIVE)
+    assert sorted(row["id"] for row in laxer.rows(shops.NAME)) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("{where: shop = 'a'}", "a drop rule lacks `reason`"),
+        ("{reason: a}", "a drop rule lacks `where`"),
+        ("{where: shop = 'a', reason: blank line}", "the reason `blank line` of a drop rule is sqlrun's own"),
+        ("{where: shop = 'a', reason: too large}", "the reason `too large` of a drop rule occurs twice"),
+        ("{where: shop = 'a', reason: b, on: c}", "unknown key `on` of a drop rule"),
+        ("{where: \"shop = '{{ x }}'\", reason: b}", "`where` contains `{{`"),
+        ("{where: amount, reason: b}", "the condition `shops__sales.amount` is of type `decimal(10,2)`, not boolean"),
+        ("{where: amount > 1 group by id, reason: b}", "it is more than one condition"),
+        ("{where: a) or (b, reason: b}", "syntax error: unexpected `)`"),
+        ("{where: current_timestamp() > timestamp '2026-01-01', reason: b}", "_sources.yml:18:21"),
+        ("{where: 'true', reason: b}", "it is no test of a line"),
+        ("{where: shop > amount, reason: b}", "A drop rule must mean the same on both engines"),
+    ],
+)
+def test_a_wrong_rule_is_reported(rule: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        site(tmp_path, f"{RULES}          - {rule}\n")
+    assert told in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", ["rows", "lines"])
+def test_unit_tests_apply_the_rules(given: str, tmp_path: Path) -> None:
+    made = site(tmp_path)
+    rows = [sale("1"), sale("2", "cid"), sale("3", "ada", "99"), sale("test")]
+    listed = ", ".join(f"'{json.dumps(row)}'" if given == "lines" else json.dumps(row) for row in rows)
+    contract = made.root / "models" / f"{shops.NAME}.yml"
+    contract.write_text(
+        f"{contract.read_text()}"
+        "unit_tests:\n"
+        "  - name: rules\n"
+        f"    model: {shops.NAME}\n"
+        "    given:\n"
+        "      - input: source('shops', 'sales')\n"
+        f"        format: {'lines' if given == 'lines' else 'dict'}\n"
+        f"        rows: [{listed}]\n"
+        "    expect:\n"
+        "      rows: [{id: '1'}]\n"
+    )
+    assert "PASS=1 FAIL=0" in shops.run(made, "test")

@@ -31,6 +31,8 @@ CODE = "SR750"
 HINT = "Write one boolean expression over the columns of the line itself, without subqueries, aggregates or the time."
 # A source's line is text: a rule that only one engine can evaluate would make tables depend on the engine.
 ADVICE = "A drop rule must mean the same on both engines."
+# Parts that the query of a rule has.
+CLAUSES = {"kind", "expressions", "from_", "from", "where"}
 # The condition begins in this line of its query.
 _FIRST = 2
 
@@ -76,7 +78,7 @@ def _condition(source: Source, rule: Drop) -> exp.Expr:
         determinism.check(query.tree)
         root = translate(query.tree, lambda _, name: _scan(source))
     except Refusal as refusal:
-        raise ProjectError([_refused(rule, refusal.reason.why)]) from None
+        raise ProjectError([_refused(rule, _why_not(query.tree) or refusal.reason.why)]) from None
     unlike = spark_only.problems([query], (), ADVICE) or spark_only.mixed_problems(query, tables, ADVICE)
     if unlike:
         raise ProjectError(unlike)
@@ -85,16 +87,26 @@ def _condition(source: Source, rule: Drop) -> exp.Expr:
 
 def _only_filter(query: Query, root: Node, rule: Drop) -> exp.Expr:
     """Return the condition of operators that are one filter over the source."""
+    why = _why_not(query.tree)
+    if why:
+        raise ProjectError([_refused(rule, why)])
     _, below = collapse(root)
-    where = query.tree.args.get("where")
-    plain = isinstance(below, Filter) and isinstance(below.child, Scan)
-    clauses = {name for name, value in query.tree.args.items() if value} - {"kind", "expressions", "from_", "from"}
-    if not isinstance(below, Filter) or not plain or where is None or clauses != {"where"}:
-        raise ProjectError([_refused(rule, "it isn't a test of the line alone")])
+    if not isinstance(below, Filter) or not isinstance(below.child, Scan):
+        raise ProjectError([_refused(rule, "it is no test of a line")])
     kind = types.of(below.condition, below.child.types()).text
     if kind not in ("", "boolean"):
         raise ProjectError([_refused(rule, f"it is {kind}, not boolean")])
     return below.condition
+
+
+def _why_not(tree: exp.Expr) -> str:
+    """Return why the WHERE of a query is no test of one line; "" if it is."""
+    where = tree.args.get("where")
+    if where is None or {name for name, value in tree.args.items() if value} - CLAUSES:
+        return "it is more than one condition"
+    if where.find(exp.Query):
+        return "it has a subquery"
+    return "it reads the time of the tick" if where.find(exp.CurrentTimestamp, exp.CurrentDate) else ""
 
 
 def _refused(rule: Drop, why: str) -> Problem:

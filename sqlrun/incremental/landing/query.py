@@ -266,7 +266,7 @@ def _modelled(stage: Stage, source: Source, dialect: Dialect) -> str:
     """
     items, condition = _selected(stage, dialect)
     tests = [sql.attempted(condition, dialect)] if condition is not None else []
-    tests += [f"not coalesce({test}, false)" for _, test in _rules(source, dialect)]
+    tests += [f"not coalesce({test}, false)" for _, test in drop_tests(source, dialect)]
     where = f" where ({' and '.join(tests)}) or {REASON} is not null" if tests else ""
     return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {items} from _typed{where}"
 
@@ -278,7 +278,7 @@ def _modelled_or_dropped(stage: Stage, source: Source, dialect: Dialect) -> str:
     # A line of blanks is no object; only such lines are trimmed.
     unread = f"{REASON} in ('{NO_OBJECT}', '{line_grammar.TOO_LONG}')"
     cases = [f"when {unread} and {blank} then '{BLANK_LINE}'", f"when {REASON} is not null then null"]
-    cases += [f"when {test} then {sql.string(reason, dialect)}" for reason, test in _rules(source, dialect)]
+    cases += [f"when {test} then {sql.string(reason, dialect)}" for reason, test in drop_tests(source, dialect)]
     if condition is not None:
         cases.append(f"when not coalesce({sql.attempted(condition, dialect)}, false) then '{FILTERED}'")
     dropped = f"case {' '.join(cases)} end as {DROPPED}"
@@ -294,8 +294,8 @@ def _selected(stage: Stage, dialect: Dialect) -> tuple[str, exp.Expr | None]:
     return ", ".join(items), _condition(below)
 
 
-def _rules(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
-    """Return (reason, test) of each drop rule; a test that fails is NULL."""
+def drop_tests(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
+    """Return the reason and the test of each drop rule, over the source's typed columns; a test that fails is NULL."""
     return [(reason, sql.attempted(tree, dialect)) for reason, tree in landing_drops.conditions(source)]
 
 
