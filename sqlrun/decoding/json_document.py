@@ -48,7 +48,7 @@ def decode(form: JsonDocument, data: bytes) -> pa.Table:
 def _has_lines(text: str, start: int, size: int, limit: int) -> bool:
     """Return whether a file has JSON lines rather than one document.
 
-    It has if its first line is intact by itself and more text follows. Otherwise an object is a document only if the
+    It has if its first line is intact and more text follows. Otherwise an object is a document only if the
     file is that object and no more, and an array is one unless the second line and the third are objects.
     """
     end = json_values.line_end(text, start)
