@@ -12,8 +12,9 @@ from tests.support.servers import jars
 
 if TYPE_CHECKING:
     from tests.support.servers.kafka import Broker
+    from tests.support.servers.registry import Registry
 
-FIXTURES = {"broker", "own_broker", "secured_broker"}
+FIXTURES = {"broker", "own_broker", "secured_broker", "registry", "own_registry"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,11 +43,35 @@ def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]
     yield from _running(tmp_path_factory.mktemp("secured"), users={"reader": "secret"}, tls=True)
 
 
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A schema registry for all tests of the process: each registers subjects with names of its own."""
+    yield from _registered(tmp_path_factory.mktemp("registry"))
+
+
+@pytest.fixture
+def own_registry(tmp_path: Path) -> Iterator[Registry]:
+    """A schema registry of one test, which may kill it and start it again."""
+    yield from _registered(tmp_path / "registry")
+
+
 def _running(folder: Path, users: dict[str, str] | None = None, tls: bool = False) -> Iterator[Broker]:
     jars.needed(jars.KAFKA)
     from tests.support.servers.kafka import Broker
 
     made = Broker(folder, users=users, tls=tls)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def _registered(folder: Path) -> Iterator[Registry]:
+    jars.needed(jars.REGISTRY)
+    from tests.support.servers.registry import Registry
+
+    made = Registry(folder)
     made.start()
     try:
         yield made
