@@ -74,8 +74,8 @@ class Client:
 
         Raises: EngineError if the broker can't be reached or refuses.
         """
-        library = _library()
-        with self._explained("list the topics"):
+        library = kafka_library()
+        with self.explained("list the topics"):
             admin = library.admin.AdminClient(self.settings())
             listed = admin.list_topics(timeout=REQUEST_TIMEOUT).topics
             names = (
@@ -101,8 +101,8 @@ class Client:
         """
         if not partitions:
             return {}
-        library = _library()
-        with self._explained("list the offsets"):
+        library = kafka_library()
+        with self.explained("list the offsets"):
             admin = library.admin.AdminClient(self.settings())
             level = library.IsolationLevel.READ_COMMITTED
             sides = []
@@ -121,7 +121,7 @@ class Client:
 
         Raises: EngineError; OffsetsGoneError if the broker no longer has a range's beginning.
         """
-        library = _library()
+        library = kafka_library()
         left = {each: until for each, (since, until) in ranges.items() if until > since}
         if not left:
             return
@@ -141,7 +141,7 @@ class Client:
         )
         try:
             starts = [library.TopicPartition(topic, number, ranges[topic, number][0]) for topic, number in left]
-            with self._explained("read messages"):
+            with self.explained("read messages"):
                 consumer.assign(starts)
             yield from self._polled(library, consumer, left)
         finally:
@@ -150,7 +150,7 @@ class Client:
     def _polled(self, library: Any, consumer: Any, left: dict[tuple[str, int], int]) -> Iterator[list[Any]]:
         heard = time.monotonic()
         while left:
-            with self._explained("read messages"):
+            with self.explained("read messages"):
                 found = consumer.consume(MOST_MESSAGES, POLL)
             if found:
                 heard = time.monotonic()
@@ -184,10 +184,11 @@ class Client:
         del self._heard[:-3]
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def explained(self, what: str) -> Iterator[None]:
+        """Turn an error of the library into one that says what sqlrun tried and what to check."""
         try:
             yield
-        except _library().KafkaException as error:
+        except kafka_library().KafkaException as error:
             told = error.args[0].str() if hasattr(error.args[0], "str") else str(error.args[0])
             raise self._unreachable(f"{told} (while it tried to {what})") from error
 
@@ -208,11 +209,11 @@ class OffsetsGoneError(Exception):
         super().__init__(f"{topic}/{partition}")
 
 
-def _library() -> Any:
+def kafka_library() -> Any:
     """Return the client library. Raises: EngineError if it isn't installed."""
     try:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise EngineError(f"a source of `format: kafka` needs confluent-kafka: {EXTRA}") from error
+        raise EngineError(f"Kafka needs the package confluent-kafka: {EXTRA}") from error
     return confluent_kafka
