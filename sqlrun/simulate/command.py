@@ -156,6 +156,7 @@ def _rate_options(function: Any) -> Any:
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     out: Path,
     hours: float | None,
     orders: int | None,

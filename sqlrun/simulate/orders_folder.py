@@ -30,6 +30,11 @@ class OrdersFolder:
         """Return the folder's path."""
         return str(self.folder)
 
+    @property
+    def has_fine_pieces(self) -> bool:
+        """Return yes: a build may read the last day's files tick by tick."""
+        return True
+
     def claim(self, settings: Settings) -> None:
         """Write the settings to the folder, and reject a folder with other settings.
 

@@ -35,6 +35,10 @@ class Place(Protocol):
     def name(self) -> str:
         """Return the place for messages."""
 
+    @property
+    def has_fine_pieces(self) -> bool:
+        """Return whether the last day of a history has pieces of `step`; else all are of `history_step`."""
+
     def claim(self, settings: Settings) -> None:
         """Note the settings there. Raises: UsageError if it has lines of other settings, or of another writer."""
 
@@ -94,7 +98,7 @@ def write_history(
 ) -> Iterator[Written]:
     """Write the pieces for the arrivals after `start` and up to `end`, oldest first; yield each when it is done.
 
-    The last day has pieces of `step` minutes, earlier days have pieces of `history_step`. A place with lines is
+    A file of the last day has `step` minutes; other pieces have `history_step`. A place with lines is
     continued from its end, whatever `start` is: no period is written twice or left out. Therefore the same call
     completes a history that was stopped halfway.
     """
@@ -103,6 +107,7 @@ def write_history(
             raise UsageError(f"{moment:%Y-%m-%d} is out of range: simulate from {_YEARS[0]} to {_YEARS[-1]}.")
     place.claim(settings)
     start = place.end() or start
+    step = step if place.has_fine_pieces else history_step
     yield from _write(place, settings, to_minute(start), _ends(to_minute(start), to_minute(end), step, history_step))
 
 
