@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -137,13 +138,29 @@ class OrdersTopic:
                 settings | {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
             )
             try:
-                [found] = consumer.committed([library.TopicPartition(self.topic, 0)], REQUEST_TIMEOUT)
+                found = self._committed(library, consumer)
                 self._group = consumer.consumer_group_metadata()
             finally:
                 consumer.close()
         if found.offset >= 0:
             self._end, self._noted = from_minute(found.offset), found.metadata
         self._producer = producer
+
+    def _committed(self, library: Any, consumer: Any) -> Any:
+        """Return the group's offset, after the broker found who coordinates the group."""
+        codes = library.KafkaError
+        early = (codes.NOT_COORDINATOR, codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE)
+        until = time.monotonic() + REQUEST_TIMEOUT
+        while True:
+            try:
+                [found] = consumer.committed([library.TopicPartition(self.topic, 0)], REQUEST_TIMEOUT)
+                if found.error is None:
+                    return found
+                raise library.KafkaException(found.error)
+            except library.KafkaException as error:
+                if error.args[0].code() not in early or time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
 
     def _create(self, library: Any, settings: dict[str, Any]) -> None:
         with self._explained():

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
 from sqlrun.errors import UsageError
 from sqlrun.project import Connection
@@ -196,9 +197,11 @@ def test_the_command_survives_kills(root: Path, broker: Broker, topic: str) -> N
 
 
 def total(broker: Broker, topic: str) -> int:
-    if topic not in broker.admin.list_topics(timeout=10).topics:
+    """Return the number of offsets; 0 if the topic has no leader yet."""
+    try:
+        return sum(topics.watermarks(broker, topic, number)[1] for number in range(3))
+    except KafkaException:
         return 0
-    return sum(topics.watermarks(broker, topic, number)[1] for number in range(3))
 
 
 @pytest.mark.slow

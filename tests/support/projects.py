@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache
@@ -17,7 +18,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.project import Project
+from sqlrun.project import Connection, Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, relation, tick_of
 from sqlrun.run.tick import Request, tick
@@ -85,6 +86,7 @@ class Site:
     root: Path
     engine: Engine
     env: str = ""
+    connections: Mapping[str, Connection] = field(default_factory=dict)
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
     published: list[TickContext] = field(default_factory=list)
@@ -105,7 +107,7 @@ class Site:
         names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
         request = Request(
             warehouse=self.warehouse, as_of=as_of, selected=names, refresh=refresh, threads=2, holder="test", clock=now,
-            accept_lost=accept_lost, published=self.published.append,
+            accept_lost=accept_lost, published=self.published.append, connections=self.connections,
         )  # fmt: skip
         return tick(self.prepared.workspace, self.engine, self.ledger, request, self.events.append)
 
