@@ -8,8 +8,10 @@ checkpoint of the landing table has the offsets.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.errors import EngineError
@@ -17,6 +19,7 @@ from sqlrun.project import Column, Topic
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
 from sqlrun.sources import attached
+from sqlrun.sources.folder import table_of
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 
 if TYPE_CHECKING:
@@ -223,27 +226,17 @@ class Reading:
         Raises: EngineError, also if the broker deleted a part of a range before or while it was read.
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
-        values, origins, size = list[str](), list[str](), 0
         counts = dict.fromkeys(ranges, 0)
-        bare = self.source.topic.value_format == "text"
-        drops = self.source.topic.tombstones == "drop"
-        columns = self.source.columns
+        parts, size = list[Any](), 0
         try:
             for found in self.source.client.messages({key: one[1:] for key, one in ranges.items()}):
-                for message in found:
-                    key, value = (message.topic(), message.partition()), message.value()
-                    counts[key] += 1
-                    if value is None and drops:
-                        continue
-                    text = None if bare or value is None else attached.text_of(value)
-                    if columns or text is None:
-                        text = attached.joined(text, attached.members(columns, message))
-                    values.append(text)
-                    origins.append(f"{key[0]}/{key[1]}/{message.offset()}")
-                    size += len(text)
+                for key, messages in found.items():
+                    counts[key] += len(messages)
+                    parts.append(self._lines(f"{key[0]}/{key[1]}", messages))
+                    size += parts[-1].nbytes
                 if size >= CHUNK:
-                    yield _table(values, origins)
-                    values, origins, size = [], [], 0
+                    yield table_of(parts)
+                    parts, size = [], 0
         except OffsetsGoneError as error:
             raise self._gone() or EngineError(f"SR748 {error} can't be read from its first offset") from error
         gone = self._gone()
@@ -251,7 +244,24 @@ class Reading:
             raise gone
         for key, (part, since, until) in ranges.items():
             self.extents[part.name] = Extent(counts[key], until - since - counts[key])
-        yield _table(values, origins)
+        yield table_of(parts)
+
+    def _lines(self, place: str, messages: list[Any]) -> Any:
+        """Return a table of a partition's messages."""
+        source = self.source
+        if source.topic.tombstones == "drop":
+            messages = [message for message in messages if message.value() is not None]
+        values: list[bytes | None] = [message.value() for message in messages]
+        if source.topic.value_format == "text":
+            values = [None] * len(values)
+        if source.columns or None in values:
+            values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
+        start = place.encode()
+        return _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
+
+    def _joined(self, value: bytes | None, message: Any) -> bytes:
+        text = None if value is None else attached.text_of(value)
+        return attached.joined(text, attached.members(self.source.columns, message)).encode()
 
     def _gone(self) -> EngineError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
@@ -347,10 +357,33 @@ def _of_origin(name: str) -> tuple[tuple[str, int], int | None]:
     return part_of(name).key, None
 
 
-def _table(values: list[str], origins: list[str]) -> Any:
+def _table(values: list[Any], origins: list[bytes]) -> Any:
     import pyarrow as pa
 
-    return pa.table({"value": pa.array(values, pa.large_string()), "file": pa.array(origins, pa.large_string())})
+    lines = _texts(values)
+    if not lines.isascii:
+        try:
+            lines.array.validate(full=True)
+        except pa.ArrowInvalid:
+            lines = _texts([value.decode("utf-8", "replace").encode() for value in values])
+    return pa.Table.from_arrays([lines.array, _texts(origins).array], ["value", "file"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """An Arrow array of texts, which may not be UTF-8 unless `isascii`."""
+
+    array: Any
+    isascii: bool
+
+
+def _texts(values: list[bytes]) -> _Texts:
+    """Return an array by its buffers: PyArrow would inspect each value of a list, and import pandas to do so."""
+    import pyarrow as pa
+
+    data = b"".join(values)
+    ends = pa.py_buffer(array("q", accumulate(map(len, values), initial=0)))
+    return _Texts(pa.LargeStringArray.from_buffers(len(values), ends, pa.py_buffer(data)), data.isascii())
 
 
 def _spark_settings(client: Client) -> dict[str, str]:

@@ -306,6 +306,16 @@ def _led(broker: Broker, name: str, partitions: int) -> None:
 
 def _until(complaint: str, holds: Callable[[], bool]) -> None:
     end = time.monotonic() + SECONDS
-    while not holds():
+    while not _held(holds):
         assert time.monotonic() < end, f"{complaint} after {SECONDS:.0f} seconds"
         time.sleep(0.05)
+
+
+def _held(holds: Callable[[], bool]) -> bool:
+    """Return whether a condition holds; not yet, if the broker has only now started again."""
+    try:
+        return holds()
+    except KafkaException as error:
+        if error.args[0].code() not in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
+            raise
+        return False
