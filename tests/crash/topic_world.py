@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -41,6 +41,8 @@ class TopicWorld(World):
         self.partitions = 2
         self.sent: dict[str, bytes] = {}
         self.happened: Counter[str] = Counter()
+        # One thread for the whole life of the world: a broker dies with the thread that started it.
+        self._beside = ThreadPoolExecutor(1)
         self._keys: dict[str, bytes | str | None] = {}
         self._open: list[tuple[Producer, dict[str, bytes]]] = []
         self._declare()
@@ -163,33 +165,26 @@ class TopicWorld(World):
     def meanwhile(self, longest: float) -> Iterator[list[str]]:
         """While a build runs, kill the broker and start it again, or produce; return what happened."""
         told: list[str] = []
-        wrong: list[BaseException] = []
         kills, produces = self._chance.random() < 0.1, self._chance.random() < 0.3
         moment, pause = self._chance.uniform(0, longest), self._chance.uniform(0, 1)
 
         def act() -> None:
-            try:
-                if kills:
-                    time.sleep(moment)
-                    self.broker.kill()
-                    told.append("broker killed")
-                    time.sleep(pause)
-                    self.broker.start()
-                if produces:
-                    self.produce(6)
-                    told.append("messages sent meanwhile")
-            except BaseException as error:
-                wrong.append(error)
+            if kills:
+                time.sleep(moment)
+                self.broker.kill()
+                told.append("broker killed")
+                time.sleep(pause)
+                self.broker.start()
+            if produces:
+                self.produce(6)
+                told.append("messages sent meanwhile")
 
-        thread = threading.Thread(target=act)
-        thread.start()
+        acting = self._beside.submit(act)
         try:
             yield told
         finally:
-            thread.join()
+            acting.result()
             self.happened.update(told)
-        if wrong:
-            raise wrong[0]
 
     def check(self) -> None:
         """Every sent message is one row, landed or quarantined; every table is its whole query's answer."""
