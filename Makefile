@@ -55,8 +55,9 @@ lines: $(INSTALLED) ## Read N=100000 random and broken lines on ENGINE=duckdb or
 values: $(INSTALLED) ## Run hostile values through N=20 projects of TICKS=6, with file maintenance (SEED=1, ENGINE=spark or auto)
 	$(BIN)/python -m tests.values --projects $(or $(N),20) --ticks $(or $(TICKS),6) --seed $(or $(SEED),1) --engine $(or $(ENGINE),duckdb)
 
-crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too), then run 200 ticks beside a reader
-	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb)
+crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too; SOURCE=kafka: the broker too), then run 200 ticks beside a reader
+	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb) \
+		--source $(or $(SOURCE),files)
 
 soak: $(INSTALLED) ## Run 3,000 ticks (TICKS=... ENGINE=spark) in one process: memory, threads, files and folders must not grow
 	$(BIN)/python -m tests.soak --ticks $(or $(TICKS),3000) --engine $(or $(ENGINE),duckdb)

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks import world
 from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import start_for
+from sqlrun.simulate.orders_folder import OrdersFolder
 from sqlrun.simulate.settings import from_minute, to_minute
 from sqlrun.simulate.simulate import write_history
 
@@ -26,7 +27,7 @@ def backfill(root: Path, orders: int, name: str) -> world.World:
     known = json.loads(note.read_text()) if note.is_file() else {}
     if {key: known.get(key) for key in wanted} != wanted:
         step = MINUTES_PER_DAY
-        found = write_history(folder / "backfill", world.LARGE, begin, end, step=step, history_step=step)
+        found = write_history(OrdersFolder(folder / "backfill"), world.LARGE, begin, end, step=step, history_step=step)
         known = {**wanted, "lines": sum(file.lines for file in found)}
         note.write_text(json.dumps(known))
     files = tuple(str(path) for path in sorted((folder / "backfill").glob("*.jsonl")))

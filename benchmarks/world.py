@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import events, start_for
+from sqlrun.simulate.orders_folder import OrdersFolder
 from sqlrun.simulate.settings import Settings, from_minute, to_minute
 from sqlrun.simulate.simulate import write_history
 
@@ -107,7 +108,9 @@ def _write_history(folder: Path, settings: Settings, begin: datetime, end: datet
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "ticks").mkdir(parents=True)
     step = MINUTES_PER_DAY // 24
-    found = write_history(folder / "history", settings, begin, end, step=step, history_step=MINUTES_PER_DAY)
+    found = write_history(
+        OrdersFolder(folder / "history"), settings, begin, end, step=step, history_step=MINUTES_PER_DAY
+    )
     return sum(file.lines for file in found)
 
 

@@ -195,5 +195,8 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
 
 GROUPS = (ticks, unit_tests, quality, sources, servers)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
+assert simulate_command.callback is not None
+# It may not import the command line, which is above it.
+simulate_command.callback = report_errors(simulate_command.callback)
 for command in (*COMMANDS, simulate_command):
     main.add_command(command)

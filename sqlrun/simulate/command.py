@@ -9,13 +9,16 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sqlrun.errors import UsageError
 from sqlrun.runtime.clock import parse_duration
 from sqlrun.simulate.settings import Settings, parse_moment
 
 if TYPE_CHECKING:
-    from sqlrun.simulate.simulate import Request
+    from sqlrun.simulate.simulate import Place, Request
+
+KAFKA = "kafka"
 
 _DEFAULTS = Settings()
 _RATE = click.FloatRange(0, 1)
@@ -41,6 +44,14 @@ def _read(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
             raise click.BadParameter(str(error), context, parameter) from error
 
     return callback
+
+
+def _place_or_time(text: str) -> datetime | str:
+    return text if text == KAFKA else parse_moment(text)
+
+
+def _each(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[datetime | str, ...]:
+    return tuple(_read(_place_or_time)(context, parameter, value) for value in values)
 
 
 _STEP = _read(parse_duration)
@@ -76,10 +87,23 @@ def _rate_options(function: Any) -> Any:
 )
 @click.option(
     "--to",
-    "end",
-    metavar="TIME",
-    callback=_TIME,
-    help="End of the history, UTC.  [default: now, rounded down to --step]",
+    "until",
+    metavar="TIME|kafka",
+    multiple=True,
+    callback=_each,
+    help="End of the history, UTC [default: now, rounded down to --step]; or `kafka`: write messages instead of files.",
+)
+@click.option("--topic", default="orders", show_default=True, help="With --to kafka: the topic; made if it is missing.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    help="With --to kafka: number of partitions of a topic that is made.",
+)
+@click.option("--profile", metavar="NAME", help="With --to kafka: the profile that has the connection.")
+@click.option(
+    "--connection", default=KAFKA, show_default=True, help="With --to kafka: the profile's connection to the broker."
 )
 @click.option(
     "--orders-per-day",
@@ -129,33 +153,48 @@ def _rate_options(function: Any) -> Any:
     show_default=True,
     help="With --live: how much faster than real time; above 1 the orders run ahead of the clock.",
 )
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     out: Path,
     hours: float | None,
     orders: int | None,
     start: datetime | None,
-    end: datetime | None,
+    until: tuple[datetime | str, ...],
+    topic: str,
+    partitions: int,
+    profile: str | None,
+    connection: str,
     step: int,
     history_step: int,
     live: bool,
     speed: float,
     **world: Any,
 ) -> None:
-    """Write made-up restaurant orders as JSON lines.
+    """Write made-up restaurant orders as JSON lines, or as messages of a Kafka topic.
 
     By default: 8 days of 2,000 orders a day, late, repeated, corrected, cancelled and broken ones among them.
     """
     if sum(value is not None for value in (hours, orders, start)) > 1:
         raise click.UsageError("--hours, --orders and --from can't be combined. Use one of them.")
+    ends = [one for one in until if isinstance(one, datetime)]
+    to_kafka = KAFKA in until
+    if len(ends) > 1:
+        raise click.UsageError("Use --to with one time only.")
+    _check_kafka_options(context, to_kafka)
+    end = ends[0] if ends else None
     if live and end is not None:
         raise click.UsageError("--live and --to can't be combined.")
     if history_step % step:
         raise click.UsageError("--history-step must be a multiple of --step.")
     # This imports numpy, which would slow down other commands.
+    from sqlrun.simulate.orders_folder import OrdersFolder
     from sqlrun.simulate.simulate import Request
 
+    root = context.obj or Path.cwd()
     request = Request(
-        folder=out,
+        place=_topic(root, profile, connection, topic, partitions) if to_kafka else OrdersFolder(out),
         settings=Settings(**world),
         start=start,
         end=end,
@@ -169,6 +208,32 @@ def command(
     _run(request)
 
 
+def _check_kafka_options(context: click.Context, to_kafka: bool) -> None:
+    """Reject options that have no effect."""
+    for name in ("out",) if to_kafka else ("topic", "partitions", "profile", "connection"):
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f"--{name} can't be combined with --to kafka." if to_kafka else f"--{name} requires --to kafka."
+            )
+
+
+def _topic(root: Path, profile: str | None, connection: str, topic: str, partitions: int) -> Place:
+    """Return the topic at a connection of a profile."""
+    from sqlrun.load import load
+    from sqlrun.load import profile as profiles
+    from sqlrun.simulate.orders_topic import OrdersTopic
+    from sqlrun.sources.kafka_client import Client
+
+    chosen = profiles.load(root, profile or load.read(root).project.profile)
+    if connection not in chosen.connections:
+        known = ", ".join(sorted(chosen.connections))
+        raise UsageError(
+            f"the profile {chosen.name} doesn't have the connection `{connection}`. "
+            + (f"It has: {known}." if known else "It has none. Name a profile that has one: --profile kafka.")
+        )
+    return OrdersTopic(Client(connection, chosen.connections[connection]), topic, partitions)
+
+
 def _run(request: Request) -> None:
     from sqlrun.simulate.simulate import run
 
@@ -177,5 +242,5 @@ def _run(request: Request) -> None:
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     except KeyboardInterrupt:
-        # Every file is complete, and a later run can continue the folder.
+        # Every piece is complete, and a later run can continue.
         click.echo("stopped")

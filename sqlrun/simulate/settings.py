@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta, timezone
 
 from sqlrun.errors import UsageError
@@ -45,6 +46,12 @@ class Settings:
             raise UsageError(f"{self.orders_per_day} orders a day: write a number above 0, up to 5,000,000.")
         if not 0 <= self.zipf <= 5:
             raise UsageError(f"The Zipf exponent is {self.zipf}, but must be from 0 (all alike) to 5.")
+
+
+def differing(noted: Mapping[str, object], settings: Settings) -> str:
+    """Return the settings that differ from noted ones, for a message; "" if all are equal."""
+    now = asdict(settings)
+    return ", ".join(f"{key} {noted.get(key)} (now {value})" for key, value in now.items() if noted.get(key) != value)
 
 
 def to_minute(moment: datetime) -> int:

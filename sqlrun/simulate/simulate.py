@@ -1,26 +1,52 @@
-"""The simulator's folder of order files: a history at once, then one file for each tick. Shell: files and the clock."""
+"""The simulator's history at once, then one piece for each tick, written to a folder or a topic. Shell: the clock."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta, timezone
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
+from typing import Protocol
 
 from sqlrun.errors import UsageError
 from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import minutes, start_for
 from sqlrun.simulate.settings import Settings, from_minute, to_minute
 
-# Spark and DuckDB ignore names that start with a dot.
-SETTINGS_FILE = ".simulate.json"
-_STAMP = "%Y%m%dT%H%M%SZ"
-_NAME = re.compile(r"orders-([0-9]{8}T[0-9]{6}Z)\.jsonl")
 # Readers must take orders outside of these years for broken dates; one year on both sides is left for late events.
 _YEARS = range(2021, 2049)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One finished piece: the end of its arrivals, its number of lines, and its file if it is one."""
+
+    end: datetime
+    lines: int
+    path: Path | None = None
+
+
+class Place(Protocol):
+    """Where the lines go: each piece completely or not at all."""
+
+    @property
+    def name(self) -> str:
+        """Return the place for messages."""
+
+    @property
+    def has_fine_pieces(self) -> bool:
+        """Return whether the last day of a history has pieces of `step`; else all are of `history_step`."""
+
+    def claim(self, settings: Settings) -> None:
+        """Note the settings there. Raises: UsageError if it has lines of other settings, or of another writer."""
+
+    def end(self) -> datetime | None:
+        """Return the end of the arrivals there; None without any."""
+
+    def write(self, end: datetime, minutes: Iterable[tuple[int, list[str]]]) -> Written:
+        """Write a piece that ends at `end`: the lines, with line ends, of each of its minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +57,7 @@ class Request:
     too, `length` before the end.
     """
 
-    folder: Path
+    place: Place
     settings: Settings
     start: datetime | None
     end: datetime | None
@@ -43,67 +69,59 @@ class Request:
     speed: float
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One finished file: its number of lines, and the end of the arrivals in it."""
-
-    path: Path
-    end: datetime
-    lines: int
-
-
 def run(request: Request, *, now: Callable[[], datetime], stop: Event, say: Callable[[str], None]) -> None:
-    """Complete the folder up to the end of the request and, if requested, continue live until `stop` is set.
+    """Complete the place up to the end of the request and, if requested, continue live until `stop` is set.
 
-    Raises: UsageError for contradictory times and for a folder made with other settings.
+    Raises: UsageError for contradictory times and for a place with lines of other settings.
     """
     end = _floor(request.end or now(), request.step)
     start = _floor(_start(request, end), request.step)
     if start >= end:
         raise UsageError(f"The history is empty: it begins at {_iso(start)} and ends at {_iso(end)}.")
-    done = folder_end(request.folder)
-    files = lines = 0
-    for file in write_history(
-        request.folder, request.settings, start, end, step=request.step, history_step=request.history_step
-    ):
-        files, lines = files + 1, lines + file.lines
-    if files:
-        say(f"{lines:,} events in {files:,} files, arrived from {_iso(done or start)} to {_iso(end)}")
+    place, settings = request.place, request.settings
+    done = place.end()
+    pieces = lines = files = 0
+    for piece in write_history(place, settings, start, end, step=request.step, history_step=request.history_step):
+        pieces, lines, files = pieces + 1, lines + piece.lines, files + (piece.path is not None)
+    if pieces:
+        where = f"{files:,} files" if files else place.name
+        say(f"{lines:,} events in {where}, arrived from {_iso(done or start)} to {_iso(end)}")
     else:
-        say(f"{request.folder} already has all events up to {_iso(done or end)}. Nothing to add")
+        say(f"{place.name} already has all events up to {_iso(done or end)}. Nothing to add")
     if request.live:
-        for file in live(request.folder, request.settings, step=request.step, speed=request.speed, stop=stop, now=now):
-            say(f"{_iso(file.end)}  {file.lines:>7,} events  {file.path.name}")
+        for piece in live(place, settings, step=request.step, speed=request.speed, stop=stop, now=now):
+            say(f"{_iso(piece.end)}  {piece.lines:>7,} events  {piece.path.name if piece.path else place.name}")
 
 
 def write_history(
-    folder: Path, settings: Settings, start: datetime, end: datetime, *, step: int, history_step: int
+    place: Place, settings: Settings, start: datetime, end: datetime, *, step: int, history_step: int
 ) -> Iterator[Written]:
-    """Write the files for the arrivals after `start` and up to `end`, oldest first; yield each when it is done.
+    """Write the pieces for the arrivals after `start` and up to `end`, oldest first; yield each when it is done.
 
-    The last day has files of `step` minutes, earlier days have files of `history_step`. A folder with files is
+    A file of the last day has `step` minutes; other pieces have `history_step`. A place with lines is
     continued from its end, whatever `start` is: no period is written twice or left out. Therefore the same call
     completes a history that was stopped halfway.
     """
     for moment in (start, end):
         if moment.year not in _YEARS:
             raise UsageError(f"{moment:%Y-%m-%d} is out of range: simulate from {_YEARS[0]} to {_YEARS[-1]}.")
-    _claim(folder, settings)
-    start = folder_end(folder) or start
-    yield from _write(folder, settings, to_minute(start), _ends(to_minute(start), to_minute(end), step, history_step))
+    place.claim(settings)
+    start = place.end() or start
+    step = step if place.has_fine_pieces else history_step
+    yield from _write(place, settings, to_minute(start), _ends(to_minute(start), to_minute(end), step, history_step))
 
 
 def live(
-    folder: Path, settings: Settings, *, step: int, speed: float, stop: Event, now: Callable[[], datetime]
+    place: Place, settings: Settings, *, step: int, speed: float, stop: Event, now: Callable[[], datetime]
 ) -> Iterator[Written]:
-    """Write a file every `step` minutes of simulated time until `stop` is set, continuing at the folder's end.
+    """Write a piece every `step` minutes of simulated time until `stop` is set, continuing at the place's end.
 
-    The simulated clock starts at the end of the folder, or now if that is later, and runs `speed` times as fast as the
-    real one. Missing files before that are written at once.
+    The simulated clock starts at the end of the place, or now if that is later, and runs `speed` times as fast as the
+    real one. Missing pieces before that are written at once.
     """
-    _claim(folder, settings)
+    place.claim(settings)
     real = now()
-    first = folder_end(folder) or _floor(real, step)
+    first = place.end() or _floor(real, step)
     origin = max(first, real)
 
     def due() -> Iterator[int]:
@@ -112,14 +130,7 @@ def live(
             yield end
             end += step
 
-    yield from _write(folder, settings, to_minute(first), due())
-
-
-def folder_end(folder: Path) -> datetime | None:
-    """Return the end of a folder's arrivals, from its newest file's name; None without such a file."""
-    names = (_NAME.fullmatch(path.name) for path in folder.glob("orders-*.jsonl"))
-    stamps = [name[1] for name in names if name]
-    return datetime.strptime(max(stamps), _STAMP).replace(tzinfo=timezone.utc) if stamps else None
+    yield from _write(place, settings, to_minute(first), due())
 
 
 def _start(request: Request, end: datetime) -> datetime:
@@ -140,7 +151,7 @@ def _wait(due: timedelta, speed: float, stop: Event, passed: Callable[[], timede
 
 
 def _ends(start: int, end: int, step: int, history_step: int) -> Iterator[int]:
-    """Yield the end of each file between minutes `start` and `end`, at round times."""
+    """Yield the end of each piece between minutes `start` and `end`, at round times."""
     fine_from = (end - MINUTES_PER_DAY) // history_step * history_step
     while start < end:
         width = history_step if start < fine_from else step
@@ -148,47 +159,13 @@ def _ends(start: int, end: int, step: int, history_step: int) -> Iterator[int]:
         yield start
 
 
-def _write(folder: Path, settings: Settings, start: int, ends: Iterator[int]) -> Iterator[Written]:
-    """Write a file for each end; it gets its name only when it is complete."""
+def _write(place: Place, settings: Settings, start: int, ends: Iterator[int]) -> Iterator[Written]:
+    """Write a piece for each end."""
     stream = minutes(settings, start, None)
-    at = start
     for end in ends:
-        moment = from_minute(end)
-        path = folder / f"orders-{moment.strftime(_STAMP)}.jsonl"
-        unfinished = folder / f".{path.name}.tmp"
-        count = 0
-        # Minute by minute, because a file of a busy day may not fit into memory.
-        try:
-            with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-                while at < end:
-                    at, lines = next(stream)
-                    file.writelines(lines)
-                    count += len(lines)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        yield Written(path, moment, count)
-
-
-def _claim(folder: Path, settings: Settings) -> None:
-    """Write the settings to the folder, and reject a folder with other settings.
-
-    Other settings would produce other content for the same event ids.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    note = folder / SETTINGS_FILE
-    if not note.exists() or folder_end(folder) is None:
-        note.write_text(json.dumps(asdict(settings)) + "\n", encoding="utf-8")
-        return
-    noted = json.loads(note.read_text(encoding="utf-8"))
-    other = [
-        f"{key} {noted.get(key)} (now {value})" for key, value in asdict(settings).items() if noted.get(key) != value
-    ]
-    if other:
-        raise UsageError(
-            f"{folder} has other settings: {', '.join(other)}. "
-            "Continue with those, or choose an empty folder with --out."
-        )
+        # Minute by minute, because a piece of a busy day may not fit into memory.
+        yield place.write(from_minute(end), itertools.islice(stream, end - start))
+        start = end
 
 
 def _floor(moment: datetime, step: int) -> datetime:

@@ -8,15 +8,19 @@ checkpoint of the landing table has the offsets.
 from __future__ import annotations
 
 import json
+from array import array
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.errors import EngineError
 from sqlrun.project import BLANK_LINE, Column, Topic
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
-from sqlrun.sources import attached
+from sqlrun.sources import attached, blank_lines
+from sqlrun.sources.folder import table_of
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 from sqlrun.transpile.writer import string
 
@@ -263,43 +267,48 @@ class Reading:
         Raises: EngineError, also if the broker deleted a part of a range before or while it was read.
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
-        values, origins, size = list[str](), list[str](), 0
-        counts, dropped = dict.fromkeys(ranges, 0), {key: dict[str, int]() for key in ranges}
-        bare = self.source.topic.value_format == "text"
-        columns = self.source.columns
+        counts, dropped = dict.fromkeys(ranges, 0), {key: Counter[str]() for key in ranges}
+        parts, size = list[Any](), 0
         try:
             for found in self.source.client.messages({key: one[1:] for key, one in ranges.items()}):
-                for message in found:
-                    key, value = (message.topic(), message.partition()), message.value()
-                    counts[key] += 1
-                    reason = self._reason(value)
-                    if reason:
-                        dropped[key][reason] = dropped[key].get(reason, 0) + 1
-                        continue
-                    text = None if bare or value is None else attached.text_of(value)
-                    if columns or text is None:
-                        text = attached.joined(text, attached.members(columns, message))
-                    values.append(text)
-                    origins.append(f"{key[0]}/{key[1]}/{message.offset()}")
-                    size += len(text)
+                for key, messages in found.items():
+                    counts[key] += len(messages)
+                    parts.append(self._lines(f"{key[0]}/{key[1]}", messages, dropped[key]))
+                    size += parts[-1].nbytes
                 if size >= CHUNK:
-                    yield _table(values, origins)
-                    values, origins, size = [], [], 0
+                    yield table_of(parts)
+                    parts, size = [], 0
         except OffsetsGoneError as error:
             raise self._gone() or EngineError(f"SR748 {error} can't be read from its first offset") from error
         gone = self._gone()
         if gone is not None:
             raise gone
         for key, (part, _, _) in ranges.items():
-            self.extents[part.name] = Extent(counts[key], dropped[key])
-        yield _table(values, origins)
+            reasons = {reason: count for reason, count in dropped[key].items() if count}
+            self.extents[part.name] = Extent(counts[key], reasons)
+        yield table_of(parts)
 
-    def _reason(self, value: bytes | None) -> str:
-        """Return why a message is left out; "" if it has a line."""
-        topic = self.source.topic
-        if value is None:
-            return TOMBSTONE if topic.tombstones == "drop" else ""
-        return BLANK_LINE if topic.value_format == "json" and not value.strip(b" \t") else ""
+    def _lines(self, place: str, messages: list[Any], dropped: Counter[str]) -> Any:
+        """Return a table of a partition's messages, and count the ones that are left out."""
+        source = self.source
+        if source.topic.tombstones == "drop":
+            every = len(messages)
+            messages = [message for message in messages if message.value() is not None]
+            dropped[TOMBSTONE] += every - len(messages)
+        values: list[bytes | None] = [message.value() for message in messages]
+        if source.topic.value_format == "text":
+            values = [None] * len(values)
+        if source.columns or None in values:
+            values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
+        start = place.encode()
+        table = _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
+        # The landing query leaves these out.
+        dropped[BLANK_LINE] += blank_lines.count(table.column("value"))
+        return table
+
+    def _joined(self, value: bytes | None, message: Any) -> bytes:
+        text = None if value is None else attached.text_of(value)
+        return attached.joined(text, attached.members(self.source.columns, message)).encode()
 
     def _gone(self) -> EngineError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
@@ -399,10 +408,33 @@ def _of_origin(name: str) -> tuple[tuple[str, int], int | None]:
     return part_of(name).key, None
 
 
-def _table(values: list[str], origins: list[str]) -> Any:
+def _table(values: list[Any], origins: list[bytes]) -> Any:
     import pyarrow as pa
 
-    return pa.table({"value": pa.array(values, pa.large_string()), "file": pa.array(origins, pa.large_string())})
+    lines = _texts(values)
+    if not lines.isascii:
+        try:
+            lines.array.validate(full=True)
+        except pa.ArrowInvalid:
+            lines = _texts([value.decode("utf-8", "replace").encode() for value in values])
+    return pa.Table.from_arrays([lines.array, _texts(origins).array], ["value", "file"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """An Arrow array of texts, which may not be UTF-8 unless `isascii`."""
+
+    array: Any
+    isascii: bool
+
+
+def _texts(values: list[bytes]) -> _Texts:
+    """Return an array by its buffers: PyArrow would inspect each value of a list, and import pandas to do so."""
+    import pyarrow as pa
+
+    data = b"".join(values)
+    ends = pa.py_buffer(array("q", accumulate(map(len, values), initial=0)))
+    return _Texts(pa.LargeStringArray.from_buffers(len(values), ends, pa.py_buffer(data)), data.isascii())
 
 
 def _spark_settings(client: Client) -> dict[str, str]:

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 EXTRA = "pip install 'sqlrun[kafka]'"
 # Seconds for a request, and without any message or event while reading.
 REQUEST_TIMEOUT, SILENCE = 20.0, 60.0
-# Messages at once, and seconds to wait for the first of them.
-MOST_MESSAGES, POLL = 10_000, 0.5
+# Messages at once, and seconds to wait for the first of them, and for others.
+MOST_MESSAGES, POLL, MOMENT = 10_000, 0.5, 0.005
 # No sqlrun consumer joins a group, so none is ever rebalanced; the client library requires a name.
 GROUP = "sqlrun"
 INTERNAL = "__"
+# A partition: the topic and the number.
+Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class Client:
     name: str
     connection: Connection
     _heard: list[str] = field(default_factory=list)
+    _admin: Any = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[Client], tuple[str, Connection]]:
+        """Return what another process needs to connect by itself."""
+        return Client, (self.name, self.connection)
 
     def settings(self) -> dict[str, Any]:
         """Return the client library's settings."""
@@ -74,22 +81,21 @@ class Client:
 
         Raises: EngineError if the broker can't be reached or refuses.
         """
-        library = _library()
-        with self._explained("list the topics"):
-            admin = library.admin.AdminClient(self.settings())
-            listed = admin.list_topics(timeout=REQUEST_TIMEOUT).topics
-            names = (
-                [topic]
-                if topic
-                else sorted(name for name in listed if re.fullmatch(pattern, name) and not name.startswith(INTERNAL))
-            )
-            names = [name for name in names if name in listed]
+        library = kafka_library()
+        with self.explained("list the topics"):
+            admin = self._administration(library)
+            names = [topic] if topic else self._matching(admin, pattern)
             if not names:
                 return {}
             asked = admin.describe_topics(library.TopicCollection(names), request_timeout=REQUEST_TIMEOUT)
             found = {}
             for name, future in asked.items():
-                one = future.result()
+                try:
+                    one = future.result()
+                except library.KafkaException as error:
+                    if error.args[0].code() == library.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        continue
+                    raise
                 partitions = tuple(sorted(each.id for each in one.partitions))
                 found[name] = TopicFacts(str(one.topic_id) if one.topic_id else "", partitions)
             return found
@@ -101,27 +107,40 @@ class Client:
         """
         if not partitions:
             return {}
-        library = _library()
-        with self._explained("list the offsets"):
-            admin = library.admin.AdminClient(self.settings())
+        library = kafka_library()
+        with self.explained("list the offsets"):
+            admin = self._administration(library)
             level = library.IsolationLevel.READ_COMMITTED
             sides = []
             for spec in (library.admin.OffsetSpec.earliest(), library.admin.OffsetSpec.latest()):
                 asked = {library.TopicPartition(topic, number): spec for topic, number in partitions}
-                answers = admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT)
-                sides.append({(one.topic, one.partition): future.result().offset for one, future in answers.items()})
-            first, end = sides
+                sides.append(admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT))
+            # Both requests are under way before the first answer is waited for.
+            first, end = (
+                {(one.topic, one.partition): future.result().offset for one, future in answers.items()}
+                for answers in sides
+            )
             return {each: Offsets(first[each], end[each]) for each in partitions}
 
-    def messages(self, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[list[Any]]:
-        """Yield the messages of ranges of offsets, as lists of the library's messages, in each partition's order.
+    def _administration(self, library: Any) -> Any:
+        """Return the client of administration; it connects once."""
+        if self._admin is None:
+            self._admin = library.admin.AdminClient(self.settings())
+        return self._admin
+
+    def _matching(self, admin: Any, pattern: str) -> list[str]:
+        listed = admin.list_topics(timeout=REQUEST_TIMEOUT).topics
+        return sorted(name for name in listed if re.fullmatch(pattern, name) and not name.startswith(INTERNAL))
+
+    def messages(self, ranges: Mapping[Key, tuple[int, int]]) -> Iterator[dict[Key, list[Any]]]:
+        """Yield the messages of ranges of offsets, as lists of the library's messages by partition, in their order.
 
         Aborted transactions are left out. Offsets without a message at the end of a range are waited for, until the
         broker says that they are passed.
 
         Raises: EngineError; OffsetsGoneError if the broker no longer has a range's beginning.
         """
-        library = _library()
+        library = kafka_library()
         left = {each: until for each, (since, until) in ranges.items() if until > since}
         if not left:
             return
@@ -134,36 +153,46 @@ class Client:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed",
+                # A range ends before the last stable offset, so that the broker has all of it now.
+                "fetch.min.bytes": 1,
                 "fetch.wait.max.ms": 50,
-                "fetch.min.bytes": 65_536,
+                "fetch.message.max.bytes": 4_194_304,
                 "queued.max.messages.kbytes": 65_536,
             }
         )
         try:
             starts = [library.TopicPartition(topic, number, ranges[topic, number][0]) for topic, number in left]
-            with self._explained("read messages"):
+            with self.explained("read messages"):
                 consumer.assign(starts)
             yield from self._polled(library, consumer, left)
         finally:
             consumer.close()
 
-    def _polled(self, library: Any, consumer: Any, left: dict[tuple[str, int], int]) -> Iterator[list[Any]]:
+    def _polled(self, library: Any, consumer: Any, left: dict[Key, int]) -> Iterator[dict[Key, list[Any]]]:
         heard = time.monotonic()
         while left:
-            with self._explained("read messages"):
-                found = consumer.consume(MOST_MESSAGES, POLL)
+            with self.explained("read messages"):
+                # The library waits until it has as many as it is asked for: first for one, then for a moment.
+                found = consumer.consume(1, POLL)
+                found += consumer.consume(MOST_MESSAGES, MOMENT) if found else []
             if found:
                 heard = time.monotonic()
             elif time.monotonic() - heard > SILENCE:
                 raise self._unreachable(f"no message or event for {SILENCE:.0f} seconds")
-            kept = []
+            groups: dict[Key, list[Any]] = {}
+            passed: dict[Key, int] = {}
             for message in found:
-                part = (message.topic(), message.partition())
-                if message.error() is not None:
+                part = message.topic(), message.partition()
+                if message.error() is None:
+                    groups.setdefault(part, []).append(message)
+                else:
                     self._judge(library, message, part, left)
-                elif part in left and message.offset() < left[part]:
-                    kept.append(message)
-                if part in left and (message.offset() or 0) >= left[part] - (message.error() is None):
+                    passed[part] = message.offset() or 0
+            kept = {part: _below(group, left[part]) for part, group in groups.items() if part in left}
+            for part, group in groups.items():
+                passed[part] = max(passed.get(part, 0), group[-1].offset() + 1)
+            for part, offset in passed.items():
+                if part in left and offset >= left[part]:
                     del left[part]
                     consumer.incremental_unassign([library.TopicPartition(*part)])
             if kept:
@@ -184,10 +213,11 @@ class Client:
         del self._heard[:-3]
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def explained(self, what: str) -> Iterator[None]:
+        """Turn an error of the library into one that says what sqlrun tried and what to check."""
         try:
             yield
-        except _library().KafkaException as error:
+        except kafka_library().KafkaException as error:
             told = error.args[0].str() if hasattr(error.args[0], "str") else str(error.args[0])
             raise self._unreachable(f"{told} (while it tried to {what})") from error
 
@@ -200,6 +230,13 @@ class Client:
         )
 
 
+def _below(messages: list[Any], until: int) -> list[Any]:
+    """Return the messages before an offset."""
+    if messages[-1].offset() < until:
+        return messages
+    return [message for message in messages if message.offset() < until]
+
+
 class OffsetsGoneError(Exception):
     """The broker no longer has the first offset of a range of a partition."""
 
@@ -208,11 +245,11 @@ class OffsetsGoneError(Exception):
         super().__init__(f"{topic}/{partition}")
 
 
-def _library() -> Any:
+def kafka_library() -> Any:
     """Return the client library. Raises: EngineError if it isn't installed."""
     try:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise EngineError(f"a source of `format: kafka` needs confluent-kafka: {EXTRA}") from error
+        raise EngineError(f"Kafka needs the package confluent-kafka: {EXTRA}") from error
     return confluent_kafka

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.crash import on_kafka
 from tests.crash.hammer import hammer
-from tests.crash.lives import BUILD, Lives
+from tests.crash.lives import BUILD, Lives, build
 from tests.crash.project import World
 from tests.support.projects import ROOT
 
@@ -36,8 +37,12 @@ class Builds:
         self.lives, self.world, self.seed = lives, world, seed
         self.number = 0
 
-    def run(self, killed_after: float | None = None) -> tuple[int, float, str]:
+    def run(self, killed_after: float | None = None, point: str = "") -> tuple[int, float, str]:
         """Build, or begin to; give the exit code, the seconds and what was said."""
+        if point and self.lives:
+            life = build(self.lives, self.world.root, self.world.as_of, point)
+            assert life.code is not None
+            return life.code, 0.0, life.said
         started = time.perf_counter()
         code, said = (self._forked if self.lives else self._started)(killed_after)
         return code, time.perf_counter() - started, said
@@ -115,10 +120,15 @@ def main() -> None:
     options.add_argument("--kills", type=int, default=100)
     options.add_argument("--ticks", type=int, default=200, help="how many ticks the reader hammers")
     options.add_argument("--engine", choices=("duckdb", "spark", "auto"), default="duckdb")
+    options.add_argument("--source", choices=("files", "kafka"), default="files")
     options.add_argument("--seed", type=int, default=1)
     chosen = options.parse_args()
     shutil.rmtree(KEPT, ignore_errors=True)
     with Lives() as lives:
+        if chosen.source == "kafka":
+            with kept_if_wrong(KEPT / "kafka"):
+                on_kafka.run(KEPT / "kafka", lives, chosen.engine, chosen.kills, chosen.seed)
+            return
         with kept_if_wrong(KEPT / "killed"):
             world = World(KEPT / "killed", chosen.engine)
             builds = Builds(lives if chosen.engine == "duckdb" else None, world, chosen.seed)

@@ -27,6 +27,7 @@ WARM = (
     "sqlrun.engines.duckdb.engine", "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run",
     "sqlrun.report.run_results_file", "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet",
     "pandas", "great_expectations", "great_expectations.expectations", "rich.console", "numpy",
+    "confluent_kafka", "confluent_kafka.admin",
 )  # fmt: skip
 BUILD = ("build", "--skip-tests", "--as-of")
 

@@ -95,10 +95,20 @@ ON_SPARK = {
     "after Spark's merge": Point(f"{SPARK}.write", True, _writes("Merge")),
 }
 
+# The steps of a batch of messages.
+ON_KAFKA = {
+    "after messages are read": Point("sqlrun.engines.planned_landing:settled"),
+    "after messages are committed": Point("sqlrun.sources.kafka:Kafka.commit"),
+    "in the plan of a batch": TICK["in the plan of a batch"],
+    "before a batch of messages is committed": Point("sqlrun.engines.delta.table:commit"),
+    "before the pin": TICK["before the pin"],
+    "after the pin": TICK["after the pin"],
+}
+
 
 def strike(name: str, sent: str, group: bool = False) -> None:
     """Have this process send itself a signal when it gets to a point; `group`: its JVM too, which is in its group."""
-    point = (KILLED | STOPPED | ON_SPARK)[name]
+    point = (KILLED | STOPPED | ON_SPARK | ON_KAFKA)[name]
     whom = 0 if group else os.getpid()
     module, _, path = point.where.partition(":")
     owner: Any = importlib.import_module(module)

@@ -23,6 +23,7 @@ from sqlrun.simulate.broken_lines import broken
 from sqlrun.simulate.catalogue import MENU_SIZE, dish_catalogue, menu, restaurant_names
 from sqlrun.simulate.command import command
 from sqlrun.simulate.orders import events, minutes
+from sqlrun.simulate.orders_folder import SETTINGS_FILE, OrdersFolder
 from sqlrun.simulate.settings import Settings, parse_moment, to_minute
 from tests.support import oracle
 
@@ -70,7 +71,9 @@ def folder_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def write(folder: Path, start: datetime, end: datetime, settings=DEFAULT, step=5, history_step=60):
-    return list(simulate.write_history(folder, settings, start, end, step=step, history_step=history_step))
+    return list(
+        simulate.write_history(OrdersFolder(folder), settings, start, end, step=step, history_step=history_step)
+    )
 
 
 class TestEvents:
@@ -375,7 +378,7 @@ class TestHistory:
 
     def test_an_interrupted_history_leaves_whole_files_only_and_can_be_completed(self, tmp_path):
         start = END - timedelta(hours=3)
-        interrupted = simulate.write_history(tmp_path / "a", DEFAULT, start, END, step=5, history_step=60)
+        interrupted = simulate.write_history(OrdersFolder(tmp_path / "a"), DEFAULT, start, END, step=5, history_step=60)
         for _ in range(7):
             next(interrupted)
         interrupted.close()
@@ -395,7 +398,7 @@ class TestHistory:
         with pytest.raises(OSError, match="disk is full"):
             write(tmp_path, END - timedelta(minutes=5), END)
 
-        assert [path.name for path in tmp_path.iterdir()] == [simulate.SETTINGS_FILE]
+        assert [path.name for path in tmp_path.iterdir()] == [SETTINGS_FILE]
 
     def test_a_folder_is_not_continued_with_other_settings(self, tmp_path):
         write(tmp_path, END - timedelta(minutes=10), END - timedelta(minutes=5))
@@ -443,7 +446,7 @@ class TestLive:
     def take(self, folder, count, *, clock, speed=1.0):
         """Run live until `count` files are there; give them with the clock's time at each."""
         stop, files = Unhurried(), []
-        for file in simulate.live(folder, DEFAULT, step=5, speed=speed, stop=stop, now=clock):
+        for file in simulate.live(OrdersFolder(folder), DEFAULT, step=5, speed=speed, stop=stop, now=clock):
             files.append((file, clock.time))
             if len(files) == count:
                 stop.set()
@@ -472,7 +475,7 @@ class TestLive:
         stop = Event()
         stop.set()
 
-        assert list(simulate.live(tmp_path, DEFAULT, step=5, speed=1, stop=stop, now=lambda: END)) == []
+        assert list(simulate.live(OrdersFolder(tmp_path), DEFAULT, step=5, speed=1, stop=stop, now=lambda: END)) == []
 
 
 @pytest.mark.slow
@@ -500,7 +503,7 @@ class TestCommand:
     def test_by_default_it_ends_now_and_fills_the_week(self, tmp_path):
         self.run(tmp_path)
 
-        end = simulate.folder_end(tmp_path)
+        end = OrdersFolder(tmp_path).end()
         names = sorted(path.name for path in tmp_path.glob("*.jsonl"))
         assert timedelta(0) <= datetime.now(timezone.utc) - end < timedelta(minutes=6)
         assert names[0] < f"orders-{end - timedelta(days=7, hours=22):%Y%m%dT%H%M%SZ}.jsonl"

@@ -13,13 +13,22 @@ from typing import Any
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
+    IsolationLevel,
     KafkaError,
     KafkaException,
     Producer,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from tests.support.servers.kafka import Broker
 
@@ -96,6 +105,24 @@ def watermarks(broker: Broker, name: str, partition: int = 0) -> tuple[int, int]
         found = consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=SECONDS)
     assert found is not None
     return found[0], found[1]
+
+
+def settle(broker: Broker, name: str) -> None:
+    """Wait until each partition has the end of each transaction: the broker writes these after it answered."""
+
+    def settled() -> bool:
+        partitions = broker.admin.list_topics(name, timeout=SECONDS).topics[name].partitions
+        asked = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions}
+        ends = [
+            {
+                each: one.result(SECONDS).offset
+                for each, one in broker.admin.list_offsets(asked, isolation_level=level).items()
+            }
+            for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        ]
+        return ends[0] == ends[1]
+
+    _until(f"{name} has open transactions", settled)
 
 
 def delete_records(broker: Broker, name: str, below: int, partition: int = 0) -> None:
@@ -279,6 +306,16 @@ def _led(broker: Broker, name: str, partitions: int) -> None:
 
 def _until(complaint: str, holds: Callable[[], bool]) -> None:
     end = time.monotonic() + SECONDS
-    while not holds():
+    while not _held(holds):
         assert time.monotonic() < end, f"{complaint} after {SECONDS:.0f} seconds"
         time.sleep(0.05)
+
+
+def _held(holds: Callable[[], bool]) -> bool:
+    """Return whether a condition holds; not yet, if the broker has only now started again."""
+    try:
+        return holds()
+    except KafkaException as error:
+        if error.args[0].code() not in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
+            raise
+        return False
