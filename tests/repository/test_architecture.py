@@ -31,7 +31,7 @@ HOMES = {
     "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
                   "system_tables.receipts"},
     "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.borrowed",
-                "engines.spark.write", "engines.spark.metrics", "engines.spark.views"},
+                "engines.spark.write", "engines.spark.metrics", "engines.spark.views", "engines.spark.line_counts"},
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
     "pandas": {"check.great_expectations"},

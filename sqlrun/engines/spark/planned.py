@@ -24,20 +24,19 @@ LINES = "value string, file string"
 
 def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
-    from pyspark.sql import Observation
-
     spark = session()
     base = batch.table.version()
     # A row whose expression fails is quarantined with its reason; it must not end the batch.
     spark.conf.set("spark.sql.ansi.enabled", "false")
     spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
-        seen, kept = Observation(line_counts.LINES), Observation(line_counts.ROWS)
-        lines = _lines(spark, landing.source, batch.parts).observe(seen, *line_counts.of_lines())
+        lines = _lines(spark, landing.source, batch.parts)
+        lines, seen = line_counts.observed(lines, line_counts.LINES, line_counts.of_lines())
         lines.createOrReplaceTempView("lines")
-        rows = spark.sql(landing.sql)
+        rows, kept = spark.sql(landing.sql), None
         if landing.drops:
-            rows = line_counts.landed(rows.observe(kept, *line_counts.of_rows(landing)))
+            rows, kept = line_counts.observed(rows, line_counts.ROWS, line_counts.of_rows(landing))
+            rows = line_counts.landed(rows)
         metadata = {
             **landing.metadata,
             foreign_commits.BY: "landing",
@@ -47,7 +46,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
         writer = rows.write.format("delta").mode("append")
         writer = writer.option("txnAppId", batch.app_id).option("txnVersion", str(batch.number))
         writer.option("userMetadata", json.dumps(metadata)).save(landing.table.path)
-        counts = line_counts.counts(landing, seen.get, kept.get if landing.drops else {})
+        counts = line_counts.counts(landing, seen.get, {} if kept is None else kept.get)
     finally:
         spark.catalog.dropTempView("lines")
         spark.conf.unset("spark.sql.ansi.enabled")
