@@ -37,38 +37,39 @@ class Rows:
 
 def record(
     context: TickContext, model: Compiled, reader: SourceReader, done: Iterable[LandedBatch], at: datetime
-) -> None:
-    """Write down what became of the lines of each batch.
+) -> dict[int, int]:
+    """Write down what became of the lines of each batch; return the number of unexplained lines by table version.
 
     Raises: EngineError if the rows can't be written.
     """
     subject = _subject(context, model, at)
-    for batch in done:
-        _write(context, model, reader, subject, batch)
+    return {version: count for batch in done for version, count in _write(context, model, reader, subject, batch)}
 
 
-def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datetime) -> None:
+def judge(
+    context: TickContext, model: Compiled, reader: SourceReader, recorded: Mapping[int, int], at: datetime
+) -> None:
     """Check that all lines that landed since the published tick are accounted for.
 
-    Batches of builds that died before they wrote their rows are counted again, from the source.
+    `recorded` are the batches that this landing has recorded; others are those of unpublished ticks. Batches of builds
+    that died before they wrote their rows are counted again, from the source.
 
     Raises: EngineError (SR744) if lines are unexplained and that wasn't allowed.
     """
     table = context.plan.tables[model.name]
     after = table.state.version if table.state else 0
     head = delta_table.head(table.spec.path) or 0
-    if head == after:
-        return
-    known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
+    unexplained = dict(recorded)
     landings = delta_table.landings(table.spec.path, context.commits(model.name, after, head))
-    forgotten = [version for version in landings if version not in known]
-    if forgotten and reader.streaming is None:
-        subject = _subject(context, model, at)
-        for version in forgotten:
-            _write(context, model, reader, subject, _again(context, table.path, table.spec.path, reader, version))
-        known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
-    wrong = sum(row["unexplained"] or 0 for rows in known.values() for row in rows)
-    if any(row["unexplained"] for rows in known.values() for row in rows) and not context.accept_unexplained:
+    if set(landings) - unexplained.keys():
+        unexplained |= intake.unexplained(context.warehouse, context.plan.env, table.path, after)
+    subject = _subject(context, model, at)
+    for version in landings:
+        if version not in unexplained and reader.streaming is None:
+            batch = _again(context, table.path, table.spec.path, reader, version)
+            unexplained |= dict(_write(context, model, reader, subject, batch))
+    if any(unexplained.values()) and not context.accept_unexplained:
+        wrong = sum(unexplained.values())
         raise EngineError(
             f"SR744 {model.name} accounts for {abs(wrong):,} {'fewer' if wrong > 0 else 'more'} lines than were read "
             f"from {reader.location}. `sqlrun source audit` shows where. Report it, and land the source again with "
@@ -83,9 +84,13 @@ def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:
     return Subject(name, model.name, context.plan.tables[model.name].path, context.plan.number, at)
 
 
-def _write(context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch) -> None:
+def _write(
+    context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch
+) -> list[tuple[int, int]]:
     rows = rows_of(batch, _rows(context, model, reader, batch.commits), reader)
     intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
+    wrong = sum(row.unexplained or 0 for row in rows)
+    return [(version, wrong if version == batch.version else 0) for version in batch.commits]
 
 
 def _rows(context: TickContext, model: Compiled, reader: SourceReader, commits: tuple[int, ...]) -> dict[str, Rows]:

@@ -29,20 +29,24 @@ TOGETHER = ""
 
 def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
-    from pyspark.sql import Observation
-
     spark = session()
     base = batch.table.version()
     # A row whose expression fails is quarantined with its reason; it must not end the batch.
     spark.conf.set("spark.sql.ansi.enabled", "false")
     spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
+<<<<<<< HEAD
         kept = Observation(line_counts.ROWS)
         lines, counted = _counted(_lines(spark, landing.source, batch.parts), landing.source, batch.parts)
+=======
+        lines = _lines(spark, landing.source, batch.parts)
+        lines, seen = line_counts.observed(lines, line_counts.LINES, line_counts.of_lines())
+>>>>>>> r-drops
         lines.createOrReplaceTempView("lines")
-        rows = spark.sql(landing.sql)
+        rows, kept = spark.sql(landing.sql), None
         if landing.drops:
-            rows = line_counts.landed(rows.observe(kept, *line_counts.of_rows(landing)))
+            rows, kept = line_counts.observed(rows, line_counts.ROWS, line_counts.of_rows(landing))
+            rows = line_counts.landed(rows)
         metadata = {
             **landing.metadata,
             foreign_commits.BY: "landing",
@@ -52,6 +56,10 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
         writer = rows.write.format("delta").mode("append")
         writer = writer.option("txnAppId", batch.app_id).option("txnVersion", str(batch.number))
         writer.option("userMetadata", json.dumps(metadata)).save(landing.table.path)
+<<<<<<< HEAD
+=======
+        counts = line_counts.counts(landing, seen.get, {} if kept is None else kept.get)
+>>>>>>> r-drops
     finally:
         spark.catalog.dropTempView("lines")
         spark.conf.unset("spark.sql.ansi.enabled")
