@@ -30,14 +30,9 @@ HOMES = {
     "duckdb": {"engines.duckdb.engine", "engines.duckdb.memory", "check.sql_evaluator"},
     "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
                   "system_tables.receipts"},
-<<<<<<< HEAD
     "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.planned",
-                "engines.spark.borrowed",
-                "engines.spark.write", "engines.spark.metrics", "engines.spark.views"},
-=======
-    "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.borrowed",
-                "engines.spark.write", "engines.spark.metrics", "engines.spark.views", "engines.spark.line_counts"},
->>>>>>> r-drops
+                "engines.spark.borrowed", "engines.spark.line_counts", "engines.spark.write", "engines.spark.metrics",
+                "engines.spark.views"},
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
     "pandas": {"check.great_expectations"},

@@ -35,13 +35,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
     spark.conf.set("spark.sql.ansi.enabled", "false")
     spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
-<<<<<<< HEAD
-        kept = Observation(line_counts.ROWS)
         lines, counted = _counted(_lines(spark, landing.source, batch.parts), landing.source, batch.parts)
-=======
-        lines = _lines(spark, landing.source, batch.parts)
-        lines, seen = line_counts.observed(lines, line_counts.LINES, line_counts.of_lines())
->>>>>>> r-drops
         lines.createOrReplaceTempView("lines")
         rows, kept = spark.sql(landing.sql), None
         if landing.drops:
@@ -56,10 +50,6 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
         writer = rows.write.format("delta").mode("append")
         writer = writer.option("txnAppId", batch.app_id).option("txnVersion", str(batch.number))
         writer.option("userMetadata", json.dumps(metadata)).save(landing.table.path)
-<<<<<<< HEAD
-=======
-        counts = line_counts.counts(landing, seen.get, {} if kept is None else kept.get)
->>>>>>> r-drops
     finally:
         spark.catalog.dropTempView("lines")
         spark.conf.unset("spark.sql.ansi.enabled")
@@ -71,7 +61,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
         )
     landing.source.commit(batch.parts)
     extents = counted()
-    counts = line_counts.of_batch(landing, extents, kept.get if landing.drops else {})
+    counts = line_counts.of_batch(landing, extents, {} if kept is None else kept.get)
     written = delta_table.rows_changed(landing.table.path, (after,))
     return Committed(written, (), batch.parts, {} if TOGETHER in extents else extents, counts)
 
