@@ -139,8 +139,8 @@ def _extents(reader: SourceReader, parts: Positions) -> Mapping[str, Extent] | N
 def rows_of(batch: LandedBatch, rows: Mapping[str, Rows], reader: SourceReader) -> list[Intake]:
     """Return the accounting of a batch, a row for each part and one for each loss.
 
-    If an engine counted the lines, or those that its query left out, for the whole batch alone, then a row of all parts
-    together has these numbers and the unexplained lines, and a part's own row has none.
+    If an engine counted the lines, or the lines that its query left out, for the whole batch alone, then a row of all
+    parts together has these numbers and the unexplained lines, and a part's own row has none.
     """
     dropped = {} if batch.counts.by_part else {r: n for r, n in batch.counts.dropped.items() if n}
     for extent in batch.extents.values():
