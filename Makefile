@@ -14,7 +14,7 @@ BUT := and not long
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench lint clean java chromium again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench lint clean servers java chromium maven again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,10 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
-test: java chromium $(INSTALLED) ## Run the tests, on Spark too, without the ones that take minutes
+test: java chromium servers $(INSTALLED) ## Run the tests, on Spark too, without the ones that take minutes
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-plain
 
-test-all: java chromium $(INSTALLED) ## Run all tests
+test-all: java chromium servers $(INSTALLED) ## Run all tests
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going BUT= test-spark test-plain
 
 # Run both at once: while Spark plans, or waits for a disk, one of two cores is idle.
@@ -71,6 +71,9 @@ lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+servers: java maven $(INSTALLED) ## Fetch the jars of the servers that tests start, once, into the user's cache
+	@$(BIN)/python -m tests.support.servers.jars
+
 clean: ## Remove what was installed and built, but not data/, which may be yours
 	rm -rf $(VENV) warehouse target dist build spark-warehouse metastore_db derby.log *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -81,6 +84,9 @@ java:
 
 chromium:
 	@.ci/require chromium
+
+maven:
+	@.ci/require maven
 
 # Installing takes a minute, so it runs again only after a change of pyproject.toml. An environment that can't
 # import sqlrun from this folder (moved, incomplete, its Python gone) is created again.

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from sqlrun.source_api import SourceReader
+from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,15 +181,31 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class LandedBatch:
+    """A batch of a source that a commit of a landing table contains: the table's version and the parts.
+
+    `extents` is what was read of each part, counted before the landing query; of all parts together under "" if an
+    engine doesn't count them apart; None if nothing counted them. `dropped` has the number of lines left out by reason.
+    """
+
+    version: int
+    parts: Positions
+    extents: Mapping[str, Extent] | None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[AcceptedLoss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """The result of a write: `version` is the table's, equal to the base if nothing changed.
 
-    `notes` are for the user.
+    `notes` are for the user. `batches` are the ones that a landing has committed.
     """
 
     version: int
     receipt: Receipt
     notes: tuple[str, ...] = ()
+    batches: tuple[LandedBatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # the first offset of a range and the one after its last. None if it isn't recorded.
 Position = tuple[int | None, int | None]
 Positions = Mapping[str, Position]
+# Reason why a line of blanks is left out.
+BLANK = "blank line"
 # The position of parts in a checkpoint that records names alone.
 UNKNOWN: Position = (None, None)
 
@@ -41,6 +43,23 @@ class Loss:
     def lines(self) -> int | None:
         """Return the number of lost positions; None if unknown."""
         return None if self.until is None else self.until - self.since
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedLoss:
+    """A loss that someone has accepted: landing goes on at `resumes`; None: the part is closed.
+
+    `at` is ISO 8601.
+    """
+
+    part: str
+    since: int
+    until: int | None
+    resumes: int | None
+    kind: str
+    what: str
+    by: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +120,14 @@ class Stream:
 class Frame:
     """The options for Spark's own connector to read parts as a batch.
 
-    `columns` are as in `Stream`, and `part` (the name of a line's part). `where`: the records that have a line; None:
-    all. `options` may contain secrets.
+    `columns` are as in `Stream`, and `part` (the name of a line's part). `drops` are reasons to leave a record out,
+    each with its condition, SQL over the connector's columns. `options` may contain secrets.
     """
 
     format: str
     options: Mapping[str, str] = field(repr=False)
     columns: tuple[str, ...]
-    where: str | None = None
+    drops: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +141,10 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a reading found in a part: `lines`, and positions of the source's without a line, `gaps`."""
+    """What a reading found in a part: the number of lines, and of lines that the reader itself left out, by reason."""
 
     lines: int
-    gaps: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 class Reading(Protocol):
@@ -187,10 +206,25 @@ class SourceReader(Protocol):
     def read(self, parts: Positions) -> Reading:
         """Return a reading of these parts up to these positions."""
 
+    def lost(self, parts: Positions) -> tuple[Loss, ...]:
+        """Return the losses within planned parts: what `read` can no longer read of them."""
+
     def commit(self, parts: Positions) -> None:
         """Take note that the lines of these parts are in a committed table.
 
         For a Spark stream, Spark's own source takes note instead.
+        """
+
+    def part(self, origin: str) -> str:
+        """Return DuckDB's SQL for the shown name of a line's part; `origin` is the column of its origin."""
+
+    def shown(self, part: str) -> str:
+        """Return a part's name for people."""
+
+    def extent(self, position: Position) -> int | None:
+        """Return the number of positions of a range; None if the source doesn't count lines.
+
+        The difference to the lines that a batch read in it are gaps: positions without a line.
         """
 
     def oldest(self, origin: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli import quality, servers, ticks, unit_tests
+from sqlrun.cli import quality, servers, sources, ticks, unit_tests
 from sqlrun.cli.options import EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, selection, utc_now
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
@@ -80,6 +80,9 @@ def leave() -> None:
 )
 @click.option(
     "--accept-lost-files", is_flag=True, help="Land although files of a source are gone, and lose their lines."
+)
+@click.option(
+    "--accept-unexplained-lines", is_flag=True, help="Publish although lines of a source are not accounted for."
 )
 @click.option("--threads", type=click.IntRange(1, 256), help="Number of models to maintain at once.")
 @click.option("--skip-tests", is_flag=True, help="Skip the unit tests of the selected models.")
@@ -190,7 +193,7 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (ticks, unit_tests, quality, servers)
+GROUPS = (ticks, unit_tests, quality, sources, servers)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 assert simulate_command.callback is not None
 # It may not import the command line, which is above it.

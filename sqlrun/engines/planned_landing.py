@@ -11,16 +11,16 @@ to the next batch, as long as its own isn't committed.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.engine_api import Landing
+from sqlrun.engine_api import LandedBatch, Landing
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, LockedError
-from sqlrun.source_api import Loss, Positions, Reading
+from sqlrun.source_api import AcceptedLoss, Extent, Loss, Positions, Reading
 from sqlrun.sources import batches
 from sqlrun.storage.factory import storage_of
 
@@ -33,17 +33,37 @@ class Batch:
     app_id: str
     number: int
     parts: Positions
+    lost: tuple[AcceptedLoss, ...] = ()
 
 
-# Commits the lines of a batch; returns its number of rows, quarantined ones included, and the parts left out because
-# they differ from the plan.
-Commit = Callable[[Landing, Batch], tuple[int, list[str]]]
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed batch: its number of rows, quarantined ones included, and what was read of its parts.
+
+    `left` are the parts left out because they differ from the plan.
+    """
+
+    rows: int
+    left: tuple[str, ...]
+    parts: Positions
+    extents: Mapping[str, Extent]
 
 
-def land(commit: Commit, landing: Landing) -> tuple[int, tuple[str, ...]]:
-    """Land new lines; return the number of rows written, quarantined ones included, and notes to report.
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The result of a landing: its number of rows, notes to report, and the committed batches."""
 
-    `commit` isn't called if there is nothing to land.
+    rows: int
+    notes: tuple[str, ...]
+    batches: tuple[LandedBatch, ...]
+
+
+# Commits the lines of a batch.
+Commit = Callable[[Landing, Batch], Committed]
+
+
+def land(commit: Commit, landing: Landing) -> Landed:
+    """Land new lines; `commit` isn't called if there is nothing to land.
 
     Raises: EngineError, for a loss with its range; LockedError.
     """
@@ -51,10 +71,10 @@ def land(commit: Commit, landing: Landing) -> tuple[int, tuple[str, ...]]:
         return _landed(commit, landing, table)
 
 
-def _landed(commit: Commit, landing: Landing, table: Any) -> tuple[int, tuple[str, ...]]:
+def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
     checkpoint = landing.checkpoint
-    app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
-    plans = _planned(checkpoint, landing)
+    app_id = f"{landing.app_id}:{identity(checkpoint, table.version(), landing)}"
+    plans = planned(checkpoint, landing)
     seen, last = batches.landed(plans.values()), max(plans, default=0)
     committed = table.transaction_version(app_id)
     if table.version() > 0 and (committed is None or committed > last):
@@ -64,12 +84,18 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> tuple[int, tuple[st
             f"{landing.table.name}+`.",
             model=landing.table.name,
         )
-    rows, left = 0, list[str]()
+    done: list[tuple[Committed, LandedBatch]] = []
+
+    def carry_out(number: int, plan: batches.Batch) -> None:
+        made = commit(landing, Batch(table, app_id, number, plan.parts, plan.lost))
+        delta_table.follow(landing.table.path, table)
+        lost = () if plan.is_folded else plan.lost
+        done.append((made, LandedBatch(table.version(), made.parts, made.extents, lost=lost)))
+
     # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
-        again, unsettled = commit(landing, Batch(table, app_id, number, plans[number].parts))
-        delta_table.follow(landing.table.path, table)
-        rows, left = rows + again, left + unsettled
+        carry_out(number, plans[number])
+    left = [part for made, _ in done for part in made.left]
     pending = landing.source.pending(seen)
     if pending.losses:
         raise _lost(landing, pending.losses)
@@ -80,13 +106,14 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> tuple[int, tuple[st
         if not batches.plan(checkpoint, last + 1, fresh):
             raise _overtaken(landing.table.name)
         delta_table.follow(landing.table.path, table)
-        more, unsettled = commit(landing, Batch(table, app_id, last + 1, fresh))
-        rows, left = rows + more, left + unsettled
+        carry_out(last + 1, batches.Batch(last + 1, fresh, fresh))
+        left += done[-1][0].left
         _fold(checkpoint, last + 1, landing)
-    return rows, landing.source.notes(left, changed)
+    notes = landing.source.notes(left, changed)
+    return Landed(sum(made.rows for made, _ in done), notes, tuple(batch for _, batch in done))
 
 
-def _identity(checkpoint: str, version: int, landing: Landing) -> str:
+def identity(checkpoint: str, version: int, landing: Landing) -> str:
     """Return the checkpoint's own id; reject a table with rows whose checkpoint is gone, instead of reading again."""
     known = batches.identity(checkpoint)
     if known:
@@ -103,7 +130,7 @@ def _identity(checkpoint: str, version: int, landing: Landing) -> str:
     return batches.identity(checkpoint)
 
 
-def _planned(checkpoint: str, landing: Landing) -> dict[int, batches.Batch]:
+def planned(checkpoint: str, landing: Landing) -> dict[int, batches.Batch]:
     """Return the planned batches by number: all of them, or from the one that contains the folded older ones."""
     plans = batches.read(checkpoint)
     bad = batches.first_fault(plans)
@@ -129,12 +156,12 @@ def _fold(checkpoint: str, number: int, landing: Landing) -> None:
     if not batches.are_many(checkpoint):
         return
     storage_of(landing.table.path).sync(landing.table.path)
-    plans = _planned(checkpoint, landing)
+    plans = planned(checkpoint, landing)
     batches.fold(checkpoint, number, plans.values(), plans[number].parts)
 
 
 def settled(landing: Landing, batch: Batch, reading: Reading) -> Positions:
-    """Return the parts of a batch that were read; take those that were not out of its plan, before its commit.
+    """Return the parts of a batch that were read; take the others out of its plan, before its commit.
 
     The next batch reads these in their current state.
 
@@ -148,7 +175,7 @@ def settled(landing: Landing, batch: Batch, reading: Reading) -> Positions:
         if delta_table.head(landing.table.path) != batch.table.version():
             # Another build may have read them: removed from the plan, they would land twice.
             raise _overtaken(landing.table.name)
-        batches.replan(landing.checkpoint, batch.number, landed)
+        batches.replan(landing.checkpoint, batch.number, landed, batch.lost)
     return landed
 
 

@@ -12,7 +12,7 @@ from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.land import missing_files, relanding, replay, rule_changes
+from sqlrun.land import accounting, missing_files, relanding, replay, rule_changes
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
@@ -35,7 +35,7 @@ def ahead(context: TickContext, at: datetime) -> None:
         turn = engine_selection.of_landing(context, model)
         request = _request(context, model, turn.engine.dialect, at)
         context.assert_lock_held()
-        turn.engine.land(request)
+        accounting.record(context, model, request.source, turn.engine.land(request).batches, at)
 
 
 def _at_rest(context: TickContext, model: Compiled) -> bool:
@@ -71,6 +71,8 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         missing_files.require(context, model.name, request.source, table.path)
     context.assert_lock_held()
     written = turn.engine.land(request)
+    accounting.record(context, model, request.source, written.batches, at)
+    accounting.judge(context, model, request.source, at)
     relanding.write_down(context, model, request.source, written.version, at)
     replayed = replay.carry_out(context, model, written.version, at)
     base, project = context.bases[model.name], context.workspace.project.name

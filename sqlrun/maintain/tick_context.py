@@ -39,6 +39,7 @@ class TickContext:
     accept_lost: bool  # land even if files of the source are gone
     check_timeout: int
     connections: Mapping[str, Connection]
+    accept_unexplained: bool  # publish even if lines of a source are unaccounted for
     pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
     history: History = field(init=False)

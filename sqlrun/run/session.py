@@ -218,6 +218,7 @@ class Session:
             holder=holder,
             clock=self.clock,
             accept_lost=options["accept_lost_files"],
+            accept_unexplained=options.get("accept_unexplained_lines", False),
             connections=self.target.connections,
             assert_lock_held=assert_lock_held,
             say=self._say,

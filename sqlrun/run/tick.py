@@ -54,6 +54,7 @@ class Request:
     say: Callable[[str], None] = lambda _: None
     check_timeout: int = DEFAULTS.check_timeout
     published: Callable[[TickContext], None] = forget
+    accept_unexplained: bool = False  # publish even if lines of a source are unaccounted for
     connections: Mapping[str, Connection] = field(default_factory=dict)
 
 
@@ -148,6 +149,7 @@ def _progress(
         assert_lock_held=request.assert_lock_held,
         accept_lost=request.accept_lost,
         connections=request.connections,
+        accept_unexplained=request.accept_unexplained,
         check_timeout=request.check_timeout,
     )
 

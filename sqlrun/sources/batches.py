@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlrun.source_api import UNKNOWN, Position, Positions
+from sqlrun.source_api import UNKNOWN, AcceptedLoss, Position, Positions
 from sqlrun.storage.factory import storage_of
 
 IDENTITY, FOLDER = "id", "batches"
@@ -22,12 +22,16 @@ KEEP = 64  # maximum number of batch files before they are folded into one
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A planned batch: `parts` are its own, `landed` those of all batches folded into it, its own included."""
+    """A planned batch: `parts` are its own, `landed` those of all batches folded into it, its own included.
+
+    `lost` are the losses accepted with it, or with a batch folded into it.
+    """
 
     number: int
     parts: Positions
     landed: Positions
     is_folded: bool = False
+    lost: tuple[AcceptedLoss, ...] = ()
 
 
 def began(checkpoint: str) -> bool:
@@ -63,6 +67,8 @@ def landed(batches: Iterable[Batch]) -> dict[str, Position]:
     found: dict[str, Position] = {}
     for batch in sorted(batches, key=lambda each: each.number):
         found |= batch.landed
+        if not batch.is_folded:
+            found |= {loss.part: (loss.since, loss.resumes) for loss in batch.lost if loss.part not in batch.parts}
     return found
 
 
@@ -85,15 +91,15 @@ def first_fault(found: Mapping[int, Batch | None]) -> int | None:
     return None
 
 
-def plan(checkpoint: str, number: int, parts: Positions) -> bool:
+def plan(checkpoint: str, number: int, parts: Positions, lost: Sequence[AcceptedLoss] = ()) -> bool:
     """Write a batch's plan; return False if another build has planned this number, possibly with other parts."""
     file = f"{checkpoint}/{name_of(number)}"
-    return storage_of(checkpoint).put_if_absent(file, _planned(number, parts), synced=True)
+    return storage_of(checkpoint).put_if_absent(file, _planned(number, parts, lost), synced=True)
 
 
-def replan(checkpoint: str, number: int, parts: Positions) -> None:
+def replan(checkpoint: str, number: int, parts: Positions, lost: Sequence[AcceptedLoss] = ()) -> None:
     """Replace a batch's plan before it is committed: parts that are left out belong to the next batch."""
-    storage_of(checkpoint).put(f"{checkpoint}/{name_of(number)}", _planned(number, parts), synced=True)
+    storage_of(checkpoint).put(f"{checkpoint}/{name_of(number)}", _planned(number, parts, lost), synced=True)
 
 
 def are_many(checkpoint: str) -> bool:
@@ -106,8 +112,10 @@ def fold(checkpoint: str, number: int, known: Iterable[Batch], newest: Positions
 
     Their commits must be durable: a folded batch can't be run again.
     """
-    storage, seen = storage_of(checkpoint), landed(known)
+    batches = sorted(known, key=lambda each: each.number)
+    storage, seen = storage_of(checkpoint), landed(batches)
     folded = {"batch": number, "files": sorted(seen), "newest": list(newest), "stats": seen}
+    folded |= _losses([loss for batch in batches for loss in batch.lost])
     storage.put(f"{checkpoint}/{name_of(number)}", json.dumps(folded).encode(), synced=True)
     for each in _numbers(checkpoint):
         # A later batch is another build's, which has overtaken this one.
@@ -129,9 +137,11 @@ def _batch(checkpoint: str, number: int) -> Batch | None:
     except (ValueError, KeyError, TypeError):
         return None
     everything = _positions(plan, plan["files"])
+    lost = tuple(AcceptedLoss(**loss) for loss in plan.get("lost", ()))
     if "newest" in plan:
-        return Batch(plan["batch"], _positions(plan, plan["newest"]), everything, is_folded=True)
-    return Batch(plan["batch"], everything, everything)
+        newest = _positions(plan, plan["newest"])
+        return Batch(plan["batch"], newest, everything, is_folded=True, lost=lost)
+    return Batch(plan["batch"], everything, everything, lost=lost)
 
 
 def _positions(plan: dict[str, Any], names: list[str]) -> dict[str, Position]:
@@ -139,5 +149,9 @@ def _positions(plan: dict[str, Any], names: list[str]) -> dict[str, Position]:
     return {name: (stats[name][0], stats[name][1]) if name in stats else UNKNOWN for name in names}
 
 
-def _planned(number: int, parts: Positions) -> bytes:
-    return json.dumps({"batch": number, "files": list(parts), "stats": dict(parts)}).encode()
+def _planned(number: int, parts: Positions, lost: Sequence[AcceptedLoss]) -> bytes:
+    return json.dumps({"batch": number, "files": list(parts), "stats": dict(parts)} | _losses(lost)).encode()
+
+
+def _losses(lost: Sequence[AcceptedLoss]) -> dict[str, Any]:
+    return {"lost": [asdict(loss) for loss in lost]} if lost else {}

@@ -5,19 +5,30 @@ A file is a part of the source, and its name is the origin of its lines.
 
 from __future__ import annotations
 
-import codecs
 import os
 import time
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sqlrun.decoding import json_lines
 from sqlrun.errors import EngineError
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Stream, Streamed, Streaming
+from sqlrun.source_api import (
+    Count,
+    Extent,
+    Frame,
+    Loss,
+    Origin,
+    Pending,
+    Position,
+    Positions,
+    Stream,
+    Streamed,
+    Streaming,
+)
 from sqlrun.sources import stream_checkpoint
 
 if TYPE_CHECKING:
@@ -95,12 +106,28 @@ class Folder:
         """Return an estimate from the files' sizes: a folder doesn't count its lines."""
         return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
 
+    def lost(self, parts: Positions) -> tuple[Loss, ...]:
+        """Return nothing: a file is missing as a whole, or not."""
+        return ()
+
+    def part(self, origin: str) -> str:
+        """Return the origin: it is the file's name."""
+        return origin
+
+    def shown(self, part: str) -> str:
+        """Return the file's name."""
+        return part
+
+    def extent(self, position: Position) -> int | None:
+        """Return nothing: a size in bytes isn't a number of lines."""
+        return None
+
     def oldest(self, origin: str) -> str:
         """Return the files of all lines."""
         return f"select distinct {origin} as file from held where {origin} is not null"
 
     def summary(self, pending: Pending) -> str:
-        """Return the number of new files, the first names, and the number of those that are being written."""
+        """Return the number of new files, the first names, and the number of files that are being written."""
         names = sorted(pending.ready)
         parts = [f"{counted(len(names), 'new file')} ({some(names)})"] if names else []
         if pending.unfinished:
@@ -291,27 +318,10 @@ def _warning(names: Sequence[str]) -> str:
 
 
 def lines_of(data: bytes, name: str) -> Any:
-    """Return a table of a file's lines as UTF-8; a byte that isn't part of UTF-8 is replaced.
-
-    A byte order mark at the beginning isn't part of the first line, as in Spark.
-    """
+    """Return a table of a file's lines as UTF-8; a byte that isn't part of UTF-8 is replaced."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    data = data.removeprefix(codecs.BOM_UTF8)
-    if not data.isascii():
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            data = data.decode("utf-8", "replace").encode()
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # PyArrow inspects each value of a Python list, and imports pandas to do so; it doesn't inspect a buffer.
-    ends = pa.py_buffer(array("q", (0, len(data))))
-    whole = pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data))
-    lines = pc.split_pattern(whole, pattern="\n").flatten()
-    if not data or data.endswith(b"\n"):
-        lines = lines[:-1]
+    lines = json_lines.lines(data)
     return pa.Table.from_arrays([lines, pa.repeat(pa.scalar(name, pa.large_string()), len(lines))], ["value", "file"])
 
 

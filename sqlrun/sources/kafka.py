@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -17,16 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlrun.errors import EngineError
 from sqlrun.project import Column, Topic
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
+from sqlrun.source_api import BLANK, Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
 from sqlrun.sources import attached
 from sqlrun.sources.folder import table_of
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
+from sqlrun.transpile.writer import string
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 32 * 1024 * 1024  # maximum bytes of text in a table
-SHOWN = 3
+TOMBSTONE = "tombstone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Kafka:
     """The reader of a Kafka source."""
 
     topic: Topic
-    columns: tuple[Column, ...]  # those that come with a message
+    columns: tuple[Column, ...]  # the ones that come with a message
     client: Client
     unit: ClassVar[str] = "message"
 
@@ -107,10 +109,17 @@ class Kafka:
             (
                 f"{attached.in_spark(self.columns, text)} as value",
                 "concat(topic, '/', partition, '/', offset) as file",
-                "concat(topic, '/', partition) as part",
+                f"{_named(parts)} as part",
             ),
-            None if self.topic.tombstones == "rows" else "value is not null",
+            tuple(self._drops()),
         )
+
+    def _drops(self) -> Iterator[tuple[str, str]]:
+        """Yield the reasons to leave a message out, with Spark's conditions."""
+        if self.topic.tombstones == "drop":
+            yield TOMBSTONE, "value is null"
+        if self.topic.value_format == "json":
+            yield BLANK, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the ranges after the landed ones, at most `max_offsets_per_tick` offsets, and losses.
@@ -136,9 +145,37 @@ class Kafka:
     def commit(self, parts: Positions) -> None:
         """Do nothing: sqlrun joins no consumer group."""
 
+    def lost(self, parts: Positions) -> tuple[Loss, ...]:
+        """Return the beginnings of ranges that the broker no longer has, and ranges of partitions that are gone."""
+        topics = self.client.topics(self.topic.topic, self.topic.pattern)
+        ranges = {part.name: (part, since, until) for part, since, until in _ranges(parts) if since < until}
+        gone = tuple(_gone({name: (None, since) for name, (_, since, _) in ranges.items()}, topics))
+        left = [one for name, one in ranges.items() if name not in {loss.part for loss in gone}]
+        offsets = self.client.offsets([part.key for part, _, _ in left])
+        aged = []
+        for part, since, until in left:
+            first = offsets[part.key].first
+            if first > since:
+                end = min(first, until)
+                aged.append(_loss("aged out", part, since, end, _unlanded(part, since, end, first), end))
+        return (*gone, *aged)
+
+    def part(self, origin: str) -> str:
+        """Return topic and partition."""
+        return f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)"
+
+    def shown(self, part: str) -> str:
+        """Return topic and partition, without the topic's id."""
+        return part_of(part).shown
+
+    def extent(self, position: Position) -> int | None:
+        """Return the number of offsets: transactions and compaction leave some without a message."""
+        since, until = position
+        return None if since is None or until is None else until - since
+
     def oldest(self, origin: str) -> str:
         """Return the first message of each partition."""
-        partition, offset = f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)", f"regexp_extract({origin}, '[0-9]+$')"
+        partition, offset = self.part(origin), f"regexp_extract({origin}, '[0-9]+$')"
         return (
             f"select {partition} || '/' || min(cast({offset} as bigint)) as file from held "
             f"where {origin} is not null group by {partition}"
@@ -226,13 +263,13 @@ class Reading:
         Raises: EngineError, also if the broker deleted a part of a range before or while it was read.
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
-        counts = dict.fromkeys(ranges, 0)
+        counts, dropped = dict.fromkeys(ranges, 0), {key: Counter[str]() for key in ranges}
         parts, size = list[Any](), 0
         try:
             for found in self.source.client.messages({key: one[1:] for key, one in ranges.items()}):
                 for key, messages in found.items():
                     counts[key] += len(messages)
-                    parts.append(self._lines(f"{key[0]}/{key[1]}", messages))
+                    parts.append(self._lines(key, messages, dropped[key]))
                     size += parts[-1].nbytes
                 if size >= CHUNK:
                     yield table_of(parts)
@@ -242,26 +279,35 @@ class Reading:
         gone = self._gone()
         if gone is not None:
             raise gone
-        for key, (part, since, until) in ranges.items():
-            self.extents[part.name] = Extent(counts[key], until - since - counts[key])
+        for key, (part, _, _) in ranges.items():
+            self.extents[part.name] = Extent(counts[key], dict(dropped[key]))
         yield table_of(parts)
 
-    def _lines(self, place: str, messages: list[Any]) -> Any:
-        """Return a table of a partition's messages."""
-        source = self.source
-        if source.topic.tombstones == "drop":
-            messages = [message for message in messages if message.value() is not None]
+    def _lines(self, key: tuple[str, int], messages: list[Any], dropped: Counter[str]) -> Any:
+        """Return a table of a partition's messages; count those that are left out in `dropped`."""
         values: list[bytes | None] = [message.value() for message in messages]
-        if source.topic.value_format == "text":
+        reasons = [self._reason(value) for value in values]
+        if any(reasons):
+            dropped.update(filter(None, reasons))
+            messages = [message for message, reason in zip(messages, reasons, strict=True) if not reason]
+            values = [message.value() for message in messages]
+        if self.source.topic.value_format == "text":
             values = [None] * len(values)
-        if source.columns or None in values:
+        if self.source.columns or None in values:
             values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
-        start = place.encode()
+        start = f"{key[0]}/{key[1]}".encode()
         return _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
 
     def _joined(self, value: bytes | None, message: Any) -> bytes:
         text = None if value is None else attached.text_of(value)
         return attached.joined(text, attached.members(self.source.columns, message)).encode()
+
+    def _reason(self, value: bytes | None) -> str:
+        """Return why a message is left out; "" if it has a line."""
+        topic = self.source.topic
+        if value is None:
+            return TOMBSTONE if topic.tombstones == "drop" else ""
+        return BLANK if topic.value_format == "json" and not value.strip(b" \t") else ""
 
     def _gone(self) -> EngineError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
@@ -269,18 +315,12 @@ class Reading:
         Offsets without a message are no loss as long as the range's beginning is retained: they belong to a
         transaction or were compacted.
         """
-        ranges = [one for one in _ranges(self.parts) if one[1] < one[2]]
-        offsets = self.source.client.offsets([part.key for part, _, _ in ranges])
-        told = [
-            _unlanded(part, since, min(until, offsets[part.key].first), offsets[part.key].first)
-            for part, since, until in ranges
-            if offsets[part.key].first > since
-        ]
+        told = "; ".join(loss.what for loss in self.source.lost(self.parts))
         if not told:
             return None
         return EngineError(
-            f"SR747 the broker deleted messages before they were read: {'; '.join(told)}. Retain messages for longer, "
-            "or record the loss and continue: sqlrun source accept-loss"
+            f"SR747 the broker deleted messages before they were read: {told}. Retain messages for longer. To record "
+            "the loss and continue: sqlrun source accept-loss"
         )
 
 
@@ -339,6 +379,16 @@ def _gone(landed: Positions, topics: Mapping[str, TopicFacts]) -> Iterator[Loss]
 
 def _loss(kind: str, part: Part, since: int, until: int | None, what: str, resumes: int | None) -> Loss:
     return Loss(kind, part.name, since, until, what, resumes)
+
+
+def _named(parts: Positions) -> str:
+    """Return Spark SQL for a message's part: all parts of a topic have its id."""
+    ids = {part.topic: part.id for part, _, _ in _ranges(parts) if part.id}
+    place = "concat(topic, '/', partition)"
+    if not ids:
+        return place
+    cases = " ".join(f"when {string(topic, 'spark')} then {string(f'@{one}', 'spark')}" for topic, one in ids.items())
+    return f"concat({place}, case topic {cases} else '' end)"
 
 
 def _unlanded(part: Part, since: int, until: int, first: int) -> str:

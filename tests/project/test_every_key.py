@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.graph.graph import select
-from sqlrun.load import constraints, contract, load, profile
+from sqlrun.load import constraints, contract, load, profile, sources
 from sqlrun.pipeline import prepare
 from sqlrun.project import Profile
 from tests.support import broken
@@ -50,7 +50,7 @@ MODEL = (
 KEYS: Mapping[str, Iterable[str]] = {
     **dict.fromkeys(QUERIES, MODEL),
     "seed": (*(k for k in contract.SEED_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
-    "source": (*(k for k in contract.SOURCE_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
+    "source": (*(k for k in sources.SOURCE_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
 }
 # Texts for people, which rows can't contradict.
 WORDS = ("description", "column:description", "column:unit")
@@ -266,7 +266,8 @@ def of_source() -> dict[str, Case]:
         | judged
         | {
             "name": Case(setting(name="another"), "SR203"),
-            "format": Case(setting(format="csv"), "SR110"),
+            "format": Case(setting(format="xml"), "SR110"),
+            **{key: Case(setting(**{key: 1}), "SR102") for key in sources.OF_FORMAT["kafka"]},
             "path": Case(setting(path="data/nowhere"), "SR120"),
             "on_schema_change": Case(setting(on_schema_change="fail"), refused_in_a_tick, ({**LINES[0], "more": 1},)),
             "column:name": Case(of_column("n", name="m"), "SR304"),
@@ -349,6 +350,7 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "statement_timeout": (11, lambda made: made.statement_timeout == 11),
     "stop_grace": (12, lambda made: made.stop_grace == 12),
     "delta_writer": ("library", lambda made: made.delta_writer == "library"),
+    "connections": ({"k": {"bootstrap": "a:1"}}, lambda made: made.connections["k"].bootstrap == "a:1"),
     "alerts": ({"webhook": "https://a.b", "command": ["c"], "timeout": 5}, lambda made: made.alerts.timeout == 5),
     "landing": ("duckdb", lambda made: False),
 }

@@ -30,7 +30,8 @@ HOMES = {
     "duckdb": {"engines.duckdb.engine", "engines.duckdb.memory", "check.sql_evaluator"},
     "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
                   "system_tables.receipts"},
-    "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.borrowed",
+    "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.planned",
+                "engines.spark.borrowed",
                 "engines.spark.write", "engines.spark.metrics", "engines.spark.views"},
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
@@ -45,6 +46,9 @@ HOMES = {
     "jwt": {"serve.access", "serve.keys"},
     "prometheus_client": {"serve.metrics"},
     "brotli": {"serve.answers"},
+    "confluent_kafka": {"sources.kafka_client"},
+    "fastavro": {"decoding.avro"},
+    "google": {"decoding.proto_text", "decoding.protobuf"},
 }  # fmt: skip
 # What only a shell may reach for.
 IMPURE = {
@@ -56,7 +60,7 @@ LAYERS = (
     "__main__", "daemon", "cli", "simulate", "commands serve", "run", "unit_tests", "operations", "report",
     "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions", "check", "land",
     "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph", "parse",
-    "render", "load", "sources", "transpile", "events", "outcome", "project", "dashboards", "engine_api",
+    "render", "load", "sources", "decoding", "transpile", "events", "outcome", "project", "dashboards", "engine_api",
     "source_api", "storage", "runtime", "errors version",
 )  # fmt: skip
 # The commands that start and stop the daemon, whose forks run the command line.
@@ -340,12 +344,13 @@ def test_text_is_split_at_line_feeds_alone() -> None:
 WITHOUT_TIMES = {
     "check.arrow_evaluator", "check.chunked", "check.comparable_columns", "check.great_expectations",
     "check.measure", "check.quarantine_limit", "check.regex_guard", "check.relationships", "commands.debug",
-    "commands.quarantine_queue", "engines.auto", "engines.delta.deletion_vectors", "engines.delta.log_entries",
-    "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "land.drift_query",
-    "land.missing_files", "land.relanding", "land.replay", "land.rule_changes", "maintain.changed_rows",
-    "maintain.checksums", "report.history_data", "runtime.arrow_rows", "serve.answers", "serve.operator",
-    "serve.board_routes", "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
-    "unit_tests.run.answers",
+    "commands.quarantine_queue", "decoding.csv_file", "decoding.csv_records", "decoding.json_text",
+    "decoding.parquet", "engines.auto", "engines.delta.deletion_vectors", "engines.delta.log_entries",
+    "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "engines.spark.planned",
+    "land.accounting", "land.drift_query", "land.missing_files", "land.relanding", "land.replay",
+    "land.rule_changes", "maintain.changed_rows", "maintain.checksums", "report.history_data", "runtime.arrow_rows",
+    "serve.answers", "serve.board_routes", "serve.operator", "serve.routes", "serve.snapshot",
+    "system_tables.measure_history", "system_tables.measures", "unit_tests.run.answers",
 }  # fmt: skip
 
 

@@ -109,39 +109,44 @@ def make(*arguments: str) -> str:
     return told.stdout
 
 
-@pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome"])
-def test_a_chromium_that_is_there_is_taken(bare, name):
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [("chromium", "chromium"), ("chromium", "chromium-browser"), ("chromium", "google-chrome"), ("maven", "mvn")],
+)
+def test_a_program_that_is_there_is_taken(bare, program, name):
     fake(bare / name, "")
 
-    found = require("chromium")
+    found = require(program)
 
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("user", ["0", "1000"])
-def test_chromium_is_installed_by_root_alone(bare, user):
-    """Whoever may not install it goes on without: the tests of pages are skipped then."""
+@pytest.mark.parametrize("program", ["chromium", "maven"])
+def test_a_program_is_installed_by_root_alone(bare, program, user):
+    """Whoever may not install it goes on without: the tests that need it are skipped then."""
     (bare / "id").write_text(f"#!/usr/bin/env bash\necho {user}\n")
     (bare / "apt-get").write_text(f'#!/usr/bin/env bash\necho "$@" >> {bare}/asked\n')
     for tool in ("id", "apt-get"):
         (bare / tool).chmod(0o755)
 
-    found = require("chromium")
+    found = require(program)
 
     assert found.returncode == 0
-    assert ("Installing Chromium" in found.stdout) == (bare / "asked").exists() == (user == "0")
+    assert (f"Installing {program}" in found.stdout) == (bare / "asked").exists() == (user == "0")
     assert ("are skipped" in found.stderr) == (user != "0")
 
 
-def test_a_chromium_that_cannot_be_installed_stops_nothing(bare):
+@pytest.mark.parametrize("program", ["chromium", "maven"])
+def test_a_program_that_cannot_be_installed_stops_nothing(bare, program):
     (bare / "id").write_text("#!/usr/bin/env bash\necho 0\n")
     (bare / "id").chmod(0o755)
     fake(bare / "apt-get", "no network", 100)
 
-    found = require("chromium")
+    found = require(program)
 
     assert found.returncode == 0
-    assert "Install it, for instance `apt-get install chromium`" in found.stderr
+    assert f"Install it, for instance `apt-get install {program}`" in found.stderr
 
 
 def test_make_alone_shows_every_target():
@@ -151,9 +156,9 @@ def test_make_alone_shows_every_target():
     shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", told, re.MULTILINE))
     assert (
         shown
-        == phony - {"java", "chromium", "again"}
+        == phony - {"java", "chromium", "maven", "again"}
         == {"help", "build", "test", "test-all", "test-plain", "test-spark", "test-fast"}
-        | {"mutants", "fuzz", "judge", "lines", "values", "crash", "soak", "bench", "lint", "clean"}
+        | {"mutants", "fuzz", "judge", "lines", "values", "crash", "soak", "bench", "lint", "clean", "servers"}
     )
     assert told == make("help")
 
@@ -167,13 +172,19 @@ def test_make_alone_shows_every_target():
             [
                 ".ci/require java",
                 ".ci/require chromium",
+                ".ci/require maven",
+                "python -m tests.support.servers.jars",
                 'pytest -m "spark and not long"',
                 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not long"',
             ],
         ),
         (
             "test-all",
-            ['pytest -m "spark "', 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark "'],
+            [
+                "tests.support.servers.jars",
+                'pytest -m "spark "',
+                'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark "',
+            ],
         ),
         (
             "test-fast",

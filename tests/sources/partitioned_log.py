@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from sqlrun.source_api import Count, Origin, Pending, Position, Positions, Stream, Streamed
+from sqlrun.source_api import Count, Extent, Loss, Origin, Pending, Position, Positions
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Log:
     begin: dict[str, int] = field(default_factory=dict)
     committed: dict[str, Position] = field(default_factory=dict)
     location: str = "log"
+    unit: str = "line"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the range of each partition that follows the landed one."""
@@ -54,17 +55,36 @@ class Log:
         """Report partitions by name."""
         return tuple(f"{part} is left" for part in (*unfinished, *changed))
 
-    def stream(self, *, accept_lost: bool) -> Stream:
-        """Refuse: Spark has no such source."""
-        raise NotImplementedError
+    def summary(self, pending: Pending) -> str:
+        """Return the number of partitions."""
+        return f"{len(pending.ready)} partitions" if pending.ready else ""
 
-    def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
-        """Return nothing: no stream has read it."""
-        del checkpoint
+    @property
+    def streaming(self) -> None:
+        """Return nothing: both engines land planned batches."""
+
+    def frame(self, parts: Positions) -> None:
+        """Return nothing: Spark has no such source."""
+
+    def lost(self, parts: Positions) -> tuple[Loss, ...]:
+        """Return nothing: a range is missing as a whole."""
         return ()
 
-    def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
-        """Do nothing."""
+    def part(self, origin: str) -> str:
+        """Return the partition."""
+        return f"split_part({origin}, ':', 1)"
+
+    def shown(self, part: str) -> str:
+        """Return the partition."""
+        return part
+
+    def extent(self, position: Position) -> int | None:
+        """Return the number of lines."""
+        return (position[1] or 0) - (position[0] or 0)
+
+    def oldest(self, origin: str) -> str:
+        """Return all origins."""
+        return f"select {origin} as file from held"
 
 
 @dataclass
@@ -75,6 +95,7 @@ class Reading:
     parts: Positions
     changed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    extents: dict[str, Extent] = field(default_factory=dict)
 
     def tables(self) -> Iterator[Any]:
         """Return a table for each partition."""
@@ -83,5 +104,6 @@ class Reading:
                 self.missing.append(name)
                 continue
             lines = self.log.partitions[name][since:until]
+            self.extents[name] = Extent(len(lines))
             origins = [f"{name}:{offset}" for offset in range(since or 0, until or 0)]
             yield pa.table({"value": pa.array(lines, pa.string()), "file": pa.array(origins, pa.string())})

@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
+from tests.support.servers import jars
+
+
+def connectors() -> dict[str, str]:
+    """Return the setting for the jars of the Kafka connector, if they can be had."""
+    try:
+        return {"spark.jars": ",".join(map(str, jars.SPARK_KAFKA.files()))}
+    except jars.MissingError:
+        return {}
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[SparkEngine]:
-    made = SparkEngine({"spark.driver.memory": "1500m"})
+    made = SparkEngine({"spark.driver.memory": "1500m", **connectors()})
     made.start()
     yield made
     made.close()

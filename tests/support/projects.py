@@ -90,6 +90,7 @@ class Site:
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
     published: list[TickContext] = field(default_factory=list)
+    connections: Mapping[str, Connection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.prepared = prepared(self.root)

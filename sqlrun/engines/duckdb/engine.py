@@ -169,11 +169,16 @@ class DuckDBEngine:
                 return sessions[0]
 
             commit = partial(duckdb_landing.commit, session)
-            rows, notes = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
+            landed = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
         version = delta_table.head(landing.table.path)
         assert version is not None
         seconds = time.perf_counter() - started
-        return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0), notes)
+        return Written(
+            version,
+            Receipt(seconds, rows_written=landed.rows, commits=1 if landed.rows else 0),
+            landed.notes,
+            landed.batches,
+        )
 
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""

@@ -8,10 +8,10 @@ from typing import Any
 from sqlrun.engine_api import Append, Landing, Write
 from sqlrun.engines import planned_landing
 from sqlrun.engines.duckdb import append as duckdb_append
-from sqlrun.engines.planned_landing import Batch
+from sqlrun.engines.planned_landing import Batch, Committed
 
 
-def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[int, list[str]]:
+def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
     write = Write(
         landing.table,
@@ -33,4 +33,4 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[
         # A batch without rows is committed too, to record its number.
         count = rows.commit({**landing.metadata, "sqlrun.files": str(len(landed))})
     landing.source.commit(landed)
-    return count, reading.changed
+    return Committed(count, tuple(reading.changed), landed, reading.extents)

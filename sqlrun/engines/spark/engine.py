@@ -165,10 +165,11 @@ class SparkEngine:
                 lent.enter_context(self._limited(found, landing.table.name, landing.sql))
                 return found
 
-            _, notes = planned_landing.land(partial(spark_planned.commit, session), landing)
+            landed = planned_landing.land(partial(spark_planned.commit, session), landing)
         after = delta_table.head(landing.table.path)
         assert before is not None and after is not None
-        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
+        receipt = Receipt(time.perf_counter() - started, rows_written=landed.rows, commits=after - before)
+        return Written(after, receipt, landed.notes, landed.batches)
 
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""

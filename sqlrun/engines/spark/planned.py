@@ -13,15 +13,18 @@ from typing import Any
 from sqlrun.engine_api import Landing
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.engines.planned_landing import Batch
+from sqlrun.engines.planned_landing import Batch, Committed
 from sqlrun.engines.spark import conf as spark_conf
 from sqlrun.errors import EngineError
-from sqlrun.source_api import Positions, SourceReader
+from sqlrun.source_api import Extent, Positions, SourceReader
+from sqlrun.transpile.writer import string
 
 LINES = "value string, file string"
+# Maximum number of parts that a batch counts apart.
+MOST_COUNTED = 256
 
 
-def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[int, list[str]]:
+def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
     spark = session()
     base = batch.table.version()
@@ -29,7 +32,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[
     spark.conf.set("spark.sql.ansi.enabled", "false")
     spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
-        lines = _lines(spark, landing.source, batch.parts)
+        lines, counted = _counted(_lines(spark, landing.source, batch.parts), landing.source, batch.parts)
         lines.createOrReplaceTempView("lines")
         metadata = {
             **landing.metadata,
@@ -50,17 +53,50 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> tuple[
             f"{landing.table.name} is at version {after} after landing instead of {base + 1}", model=landing.table.name
         )
     landing.source.commit(batch.parts)
-    return delta_table.rows_changed(landing.table.path, (after,)), []
+    rows = delta_table.rows_changed(landing.table.path, (after,))
+    return Committed(rows, (), batch.parts, counted())
 
 
 def _lines(spark: Any, source: SourceReader, parts: Positions) -> Any:
-    """Return the frame of a batch's lines: `value` and `file`."""
+    """Return the frame of a batch's lines: `value`, `file`, and `part` if the source's connector has it."""
+    if not parts:
+        return spark.createDataFrame([], LINES)
     frame = source.frame(parts)
     if frame is None:
         return _by_python(spark, source, parts)
     found = spark.read.format(frame.format).options(**frame.options).load()
-    found = found if frame.where is None else found.where(frame.where)
-    return found.selectExpr(*frame.columns)
+    cases = " ".join(f"when {test} then {string(reason, 'spark')}" for reason, test in frame.drops)
+    return found.selectExpr(*frame.columns, f"{f'case {cases} end' if cases else 'cast(null as string)'} as dropped")
+
+
+def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, Callable[[], dict[str, Extent]]]:
+    """Return lines that Spark counts as it reads them, and a function that returns the counts after that.
+
+    Few parts are counted apart, in one pass; many, or those without a column `part`, together.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    frame = source.frame(parts) if "dropped" in lines.columns else None
+    names = list(parts) if frame is not None and len(parts) <= MOST_COUNTED else [""]
+    reasons = [reason for reason, _ in frame.drops] if frame is not None else []
+    counts = {}
+    for number, name in enumerate(names):
+        here = f.lit(True) if not name else f.col("part") == name
+        counts[f"n{number}"] = f.count_if(here)
+        counts |= {f"d{number}_{i}": f.count_if(here & (f.col("dropped") == one)) for i, one in enumerate(reasons)}
+    observation = Observation()
+    observed = lines.observe(observation, *(count.alias(alias) for alias, count in counts.items()))
+    kept = observed if frame is None else observed.where("dropped is null")
+
+    def counted() -> dict[str, Extent]:
+        found, extents = observation.get, {}
+        for number, name in enumerate(names):
+            dropped = {one: int(found[f"d{number}_{i}"]) for i, one in enumerate(reasons)}
+            extents[name] = Extent(int(found[f"n{number}"]), {one: count for one, count in dropped.items() if count})
+        return extents
+
+    return kept.select("value", "file"), counted
 
 
 def _by_python(spark: Any, source: SourceReader, parts: Positions) -> Any:

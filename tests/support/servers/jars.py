@@ -48,6 +48,11 @@ class Jars:
     coordinates: tuple[str, ...]
     transitive: bool = False
 
+    @property
+    def wanted(self) -> str:
+        """Return what a complete folder says of itself."""
+        return "\n".join(self.coordinates)
+
     def folder(self) -> Path:
         """Return the folder, which may not exist yet."""
         named = Path(os.environ.get("XDG_CACHE_HOME", ""))
@@ -85,7 +90,7 @@ def java() -> str:
 
 def fetched(jars: Jars) -> Path:
     """Return the folder of jars, complete; a process that finds another one fetching waits for it."""
-    folder, wanted = jars.folder(), "\n".join(jars.coordinates)
+    folder, wanted = jars.folder(), jars.wanted
     if _complete(folder, wanted):
         return folder
     java()
@@ -158,8 +163,10 @@ def main() -> int:
     """Fetch all; what can't be had is reported, and is an error only in CI."""
     failed = False
     for jars in ALL:
+        if not _complete(jars.folder(), jars.wanted):
+            print(f"Fetching {jars.name} into {jars.folder()}.", flush=True)
         try:
-            print(fetched(jars))
+            fetched(jars)
         except MissingError as missing:
             print(f"Tests that need {jars.name} are skipped: {missing}", file=sys.stderr)
             failed |= missing.broken

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.support.servers import jars
+from tests.support.servers import archive, jars
 from tests.support.servers.certificate import PASSWORD, Certificate
 from tests.support.servers.process import SMALL, Process, StartError, free_port, tied
 
@@ -74,8 +74,8 @@ class Broker:
             self._listeners.append("SASL_SSL")
         self._ports: dict[str, int] = {}
         self._jars = jars.fetched(jars.KAFKA)
-        file = str(folder / "server.properties")
-        self._process = Process([*self._java("kafka.Kafka"), file], folder / "kafka.log")
+        self._archive = folder / "classes.jsa"
+        self._process = Process([], folder / "kafka.log")
 
     @property
     def address(self) -> str:
@@ -99,6 +99,8 @@ class Broker:
 
     def start(self) -> None:
         """Start the broker: the first time with empty data on free ports, then with the same data and ports."""
+        main = self._java("kafka.Kafka", *archive.recording(self._archive))
+        self._process.command = [*main, str(self.folder / "server.properties")]
         if self._ports:
             self._process.start(self._answers)
             return
@@ -115,6 +117,7 @@ class Broker:
     def stop(self) -> None:
         """Stop the broker; its data stays."""
         self._process.stop()
+        archive.keep(self._archive)
 
     def kill(self) -> None:
         """Kill the broker as `kill -9` does; its data stays."""
@@ -131,9 +134,9 @@ class Broker:
     def _address(self, listener: str) -> str:
         return f"127.0.0.1:{self._ports[listener]}"
 
-    def _java(self, main: str) -> list[str]:
+    def _java(self, main: str, *more: str) -> list[str]:
         options = ("-Xmx320m", *SMALL, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
-        return [jars.java(), *options, "-cp", f"{self._jars}/*", main]
+        return [jars.java(), *options, *archive.mapping(), *more, "-cp", f"{self._jars}/*", main]
 
     def _answers(self) -> bool:
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 # Ports above are those of outgoing connections: one of them could take a stopped server's port.
 PORTS = range(20_000, 32_000)
 # Seconds in which a server has to answer, and to end.
-LONGEST = 60.0
+LONGEST = 120.0
 # The JVM's options for a short life on a busy machine.
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
 

@@ -105,13 +105,15 @@ class Registry:
         self._ask("PUT", f"/config/{quote(subject, safe='')}", {"compatibility": compatibility})
 
     def _command(self) -> list[str]:
+        # Without a delay of 0 a schema is on disk half a second after its id was returned.
+        database = f"jdbc:h2:file:{self.folder / 'schemas'};WRITE_DELAY=0"
         settings = {
             "quarkus.http.host": "127.0.0.1",
             "quarkus.http.port": str(self.port),
             "quarkus.log.level": "WARN",
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
-            "apicurio.datasource.url": f"jdbc:h2:file:{self.folder / 'schemas'}",
+            "apicurio.datasource.url": database,
         }
         (program,) = self._jars.glob("*-runner.jar")
         return [jars.java(), "-Xmx320m", *SMALL, *(f"-D{k}={v}" for k, v in settings.items()), "-jar", str(program)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
+from contextlib import closing
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.support.servers import topics
+from tests.support.servers import archive, jars, kafka, process, topics
 from tests.support.servers.certificate import Certificate
 from tests.support.servers.topics import Message
 
@@ -36,6 +38,15 @@ def test_a_killed_broker_starts_again_with_its_data(own_broker):
     assert values(own_broker, topic) == [(0, b"kept")]
 
 
+def test_a_stopped_broker_leaves_its_classes_to_the_next(own_broker):
+    own_broker.stop()
+
+    assert archive.file().is_file()
+    own_broker.start()
+    assert f"-XX:SharedArchiveFile={archive.file()}" in own_broker._process.command
+    assert own_broker.admin.list_topics(timeout=10).brokers
+
+
 def test_a_paused_broker_answers_after_it_goes_on(own_broker):
     own_broker.pause()
     with pytest.raises(KafkaException):
@@ -44,6 +55,23 @@ def test_a_paused_broker_answers_after_it_goes_on(own_broker):
     own_broker.resume()
 
     topics.create(own_broker, topics.unique())
+
+
+@pytest.mark.servers
+def test_a_port_that_another_process_takes_first_is_changed(tmp_path, monkeypatch):
+    jars.needed(jars.KAFKA)
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = iter([taken.getsockname()[1]])
+        monkeypatch.setattr(kafka, "free_port", lambda: next(ports, None) or process.free_port())
+        broker = kafka.Broker(tmp_path / "broker")
+        try:
+            broker.start()
+            assert not broker.address.endswith(f":{taken.getsockname()[1]}")
+            topics.create(broker, "here")
+        finally:
+            broker.stop()
 
 
 def test_a_message_is_read_as_it_was_produced(broker):

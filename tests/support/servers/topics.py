@@ -6,7 +6,9 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -31,7 +33,7 @@ from confluent_kafka.admin import (
 from tests.support.servers.kafka import Broker
 
 # Seconds for one answer of the broker, and for what it does in the background.
-SECONDS = 20.0
+SECONDS = 30.0
 # Compaction looks at closed segments alone. A segment can't be smaller than 1 MiB, so age closes it.
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -130,10 +132,7 @@ def delete_records(broker: Broker, name: str, below: int, partition: int = 0) ->
 
 def configure(broker: Broker, name: str, settings: Mapping[str, str | None]) -> None:
     """Set settings of a topic; None returns one to its default."""
-    entries = [
-        ConfigEntry(key, value, incremental_operation=_operation(value))  # type: ignore[arg-type]
-        for key, value in settings.items()
-    ]
+    entries = [ConfigEntry(key, value, incremental_operation=_operation(value)) for key, value in settings.items()]
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
     _done(broker.admin.incremental_alter_configs([resource]))
 
@@ -214,7 +213,8 @@ def messages(broker: Broker, name: str, partition: int = 0, committed: bool = Tr
                 raise KafkaException(error)
             kind, stamp = each.timestamp()
             at = None if kind == TIMESTAMP_NOT_AVAILABLE else stamp
-            message = Message(each.value(), each.key(), tuple(each.headers() or ()), at, partition)
+            headers: Any = each.headers() or ()
+            message = Message(each.value(), each.key(), tuple(headers), at, partition)
             found.append(Read(each.offset() or 0, message))
     raise AssertionError(f"the end of {name} was not reached in {SECONDS:.0f} seconds")
 
@@ -289,9 +289,9 @@ def _operation(value: str | None) -> AlterConfigOpType:
     return AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
 
 
-def _done(asked: Mapping[object, object]) -> None:
+def _done(asked: Mapping[Any, Future[Any]]) -> None:
     for each in asked.values():
-        each.result(SECONDS)  # type: ignore[attr-defined]
+        each.result(SECONDS)
 
 
 def _led(broker: Broker, name: str, partitions: int) -> None:

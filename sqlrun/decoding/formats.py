@@ -1,0 +1,68 @@
+"""The formats of a source's files and their options. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """One JSON object per line."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDocument:
+    """A file that is one JSON document: an array of objects, or one object over several lines.
+
+    `document`: `array` for a file that always is a document; `auto` for one that may have JSON lines instead.
+    `max_document`: maximum number of bytes of a document, which is read as a whole.
+    """
+
+    document: Literal["array", "auto"] = "auto"
+    max_document: int = 64 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Csv:
+    """Text with a delimiter. `quote`: None if no field is quoted.
+
+    `escape` precedes a quote inside of a quoted field; the quote itself if quotes are doubled. `header`: the first
+    record has the names of the columns; otherwise fields are the declared columns, in their order. `null`: the text,
+    not quoted, that means NULL like the empty text. `comment`: a line that begins with it is no record.
+    """
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str = '"'
+    header: bool = True
+    null: str = ""
+    comment: str | None = None
+    encoding: Literal["utf-8", "latin-1", "windows-1252"] = "utf-8"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for marks that can't be distinguished."""
+        marks = {"delimiter": self.delimiter, "quote": self.quote, "escape": self.escape, "comment": self.comment}
+        for name, mark in marks.items():
+            if mark is not None and (len(mark) != 1 or mark in "\r\n"):
+                raise ValueError(f"`{name}` has to be one character other than a line break, not {mark!r}")
+        used = [mark for mark in (self.delimiter, self.quote, self.comment) if mark is not None]
+        if len(used) != len(set(used)) or self.escape in (self.delimiter, self.comment):
+            raise ValueError("the delimiter, the quote, the escape and the comment have to differ")
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """A Parquet file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFile:
+    """An Avro object container file. `max_block`: maximum number of bytes of a block that is decompressed."""
+
+    max_block: int = 256 * MEGABYTE
+
+
+FileFormat: TypeAlias = JsonLines | JsonDocument | Csv | Parquet | AvroFile
