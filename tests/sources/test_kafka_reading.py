@@ -30,10 +30,11 @@ def source(broker: Broker, topic: str, *columns: Column, **more: str) -> Kafka:
 
 
 def read(one: Kafka, ranges: dict[str, tuple[int, int]]) -> tuple[Counter[tuple[str, str]], dict[str, Extent]]:
-    """Return each line's origin and text with their number, and the extents."""
-    reading = one.read(ranges)
+    """Return each line's origin and text with their number, and the extents; parts are named without the topic's id."""
+    names = {name.partition("@")[0]: name for name in one.pending({}).ready}
+    reading = one.read({names[name]: position for name, position in ranges.items()})
     found = Counter((row["file"], row["value"]) for table in reading.tables() for row in table.to_pylist())
-    return found, dict(reading.extents)
+    return found, {name.partition("@")[0]: extent for name, extent in reading.extents.items()}
 
 
 def test_bytes_that_are_not_utf_8_are_replaced_in_their_own_message(broker: Broker, topic: str) -> None:
