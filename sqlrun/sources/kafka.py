@@ -284,7 +284,7 @@ class Reading:
         yield table_of(parts)
 
     def _lines(self, key: tuple[str, int], messages: list[Any], dropped: Counter[str]) -> Any:
-        """Return a table of a partition's messages; count those that are left out in `dropped`."""
+        """Return a table of a partition's messages; add the ones left out to `dropped`."""
         values: list[bytes | None] = [message.value() for message in messages]
         reasons = [self._reason(value) for value in values]
         if any(reasons):

@@ -52,7 +52,7 @@ class Client:
     _admin: Any = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[Client], tuple[str, Connection]]:
-        """Return what another process needs to connect by itself."""
+        """Return what another process needs to open its own connection."""
         return Client, (self.name, self.connection)
 
     def settings(self) -> dict[str, Any]:
