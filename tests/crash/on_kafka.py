@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Protocol
 
@@ -118,6 +119,28 @@ def lose(lives: Lives, world: TopicWorld) -> None:
     print(f"the loss of [{since}, {end - 2}) is named and accepted, and all other messages landed")
 
 
+def recreated(lives: Lives, world: TopicWorld) -> None:
+    """Delete a topic and create it again: builds fail until that is accepted; then offsets 0 and up land again."""
+    world.arrive()
+    topics.settle(world.broker, world.topic)
+    assert build(lives, world.root, world.as_of).code == 0
+    world.check()
+    old, world.sent, world.partitions = Counter(world.sent.keys()), {}, 2
+    topics.recreate(world.broker, world.topic, 2)
+    world.arrive()
+    topics.settle(world.broker, world.topic)
+    for _ in range(2):
+        failed = build(lives, world.root, world.as_of)
+        assert failed.code == 1 and "was deleted and created again" in " ".join(failed.said.split()), failed.said
+    accepted = lives.live(world.root, "source", "accept-loss", "shops.lines", "--yes")
+    assert accepted.code == 0, accepted.said
+    again = build(lives, world.root, world.as_of)
+    assert again.code == 0, again.said
+    found = Counter(row["_file"] for row in world.rows())
+    assert found == old + Counter(world.sent.keys())
+    print(f"a topic that was created again landed {len(world.sent)} messages beside {old.total()} of the old one")
+
+
 def audited(lives: Lives, world: TopicWorld) -> None:
     """The audit of the source explains every offset, and agrees with what was sent."""
     audit = lives.live(world.root, "source", "audit", "shops.lines", "--json")
@@ -146,5 +169,6 @@ def run(folder: Path, lives: Lives, engine: str, kills: int, seed: int) -> None:
             gone = compacted(lives, TopicWorld(folder / "compacted", broker, compacted=True), max(2, kills // 50))
             print(f"A compacted topic: {gone} messages were compacted before they landed, no other is missing.")
             lose(lives, TopicWorld(folder / "lost", broker))
+            recreated(lives, TopicWorld(folder / "recreated", broker))
     finally:
         broker.stop()
