@@ -296,9 +296,14 @@ class Reading:
             messages = [message for message in messages if message.value() is not None]
             dropped[TOMBSTONE] += every - len(messages)
         values: list[bytes | None] = [message.value() for message in messages]
-        if source.topic.value_format == "text":
+        reasons = [self._reason(value) for value in values]
+        if any(reasons):
+            dropped.update(filter(None, reasons))
+            messages = [message for message, reason in zip(messages, reasons, strict=True) if not reason]
+            values = [message.value() for message in messages]
+        if self.source.topic.value_format == "text":
             values = [None] * len(values)
-        if source.columns or None in values:
+        if self.source.columns or None in values:
             values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
         start = place.encode()
         table = _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])

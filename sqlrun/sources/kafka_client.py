@@ -22,6 +22,8 @@ MOST_MESSAGES, POLL, MOMENT = 10_000, 0.5, 0.005
 # No sqlrun consumer joins a group, so none is ever rebalanced; the client library requires a name.
 GROUP = "sqlrun"
 INTERNAL = "__"
+# The end of the library's messages, which differs each time.
+_SINCE = re.compile(r" \(after [0-9]+ms in state [^)]*\)$")
 # A partition: the topic and the number.
 Key = tuple[str, int]
 
@@ -52,7 +54,7 @@ class Client:
     _admin: Any = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[Client], tuple[str, Connection]]:
-        """Return what another process needs to connect."""
+        """Return what another process needs to open its own connection."""
         return Client, (self.name, self.connection)
 
     def settings(self) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class Client:
         raise self._unreachable(error.str())
 
     def _hear(self, error: Any) -> None:
-        self._heard.append(error.str())
+        self._heard.append(_SINCE.sub("", error.str()))
         del self._heard[:-3]
 
     @contextmanager
