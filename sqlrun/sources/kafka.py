@@ -290,18 +290,13 @@ class Reading:
 
     def _lines(self, place: str, messages: list[Any], dropped: Counter[str]) -> Any:
         """Return a table of a partition's messages, and count the ones that are left out."""
-        source = self.source
-        if source.topic.tombstones == "drop":
-            every = len(messages)
-            messages = [message for message in messages if message.value() is not None]
-            dropped[TOMBSTONE] += every - len(messages)
+        topic = self.source.topic
         values: list[bytes | None] = [message.value() for message in messages]
-        reasons = [self._reason(value) for value in values]
-        if any(reasons):
-            dropped.update(filter(None, reasons))
-            messages = [message for message, reason in zip(messages, reasons, strict=True) if not reason]
+        if topic.tombstones == "drop" and None in values:
+            messages = [message for message, value in zip(messages, values, strict=True) if value is not None]
+            dropped[TOMBSTONE] += len(values) - len(messages)
             values = [message.value() for message in messages]
-        if self.source.topic.value_format == "text":
+        if topic.value_format == "text":
             values = [None] * len(values)
         if self.source.columns or None in values:
             values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
