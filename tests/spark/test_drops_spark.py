@@ -13,7 +13,9 @@ from sqlrun.engine_api import Engine, Landing, Relation, TableSpec, Written
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.sources.folder import Folder
+from sqlrun.project import FILTERED
+from sqlrun.source_api import Frame, Positions
+from sqlrun.sources.folder import COLUMNS, Folder
 from tests.land import test_drops as drops
 from tests.support import shops
 from tests.support.projects import Site
@@ -31,6 +33,9 @@ class Planned(Folder):
     @property
     def streaming(self) -> None:  # type: ignore[override]
         return None
+
+    def frame(self, parts: Positions) -> Frame:
+        return Frame("text", {"path": self.location}, COLUMNS)
 
 
 def landed(made: Site, engine: Engine, source: Folder, name: str) -> tuple[Written, Counter[str]]:
@@ -69,5 +74,5 @@ def test_both_engines_count_the_same(engine: SparkEngine, tmp_path: Path) -> Non
         assert written.dropped == dropped, name
         assert rows == total - Counter(dropped), name
         samples = written.counts.samples
-        assert {sample.reason for sample in samples} == {drops.ANOTHER, drops.LARGE, drops.FILTERED}, name
+        assert {sample.reason for sample in samples} == {drops.ANOTHER, drops.LARGE, FILTERED}, name
         assert all(drops.expected(sample.text) == sample.reason for sample in samples), name

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -191,6 +192,9 @@ def _merged(settings: dict[str, str]) -> dict[str, str]:
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()
     options = JAVA_OPTIONS.format(log4j=log4j, home=_quoted(str(folder)))
     merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **settings, **_jars(settings)}
+    if merged["spark.master"].startswith("local"):
+        # Executors in this process start workers of this very Python, which has sqlrun's libraries.
+        merged.setdefault("spark.pyspark.python", sys.executable)
     # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
     merged["spark.sql.variable.substitute"] = "false"
     merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
