@@ -13,6 +13,9 @@ from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Maximum number of samples of dropped lines, for each reason.
+SAMPLES = 5
+LONGEST_SAMPLE = 500  # characters of a sample's text
 RowSet = Literal["old", "new", "changes"]
 Dialect = Literal["spark", "duckdb"]
 
@@ -181,18 +184,68 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class LandedBatch:
-    """A batch of a source that a commit of a landing table contains: the table's version and the parts.
+class DroppedLine:
+    """A line that was left out, as an example of its reason; a long text is cut."""
 
-    `extents` is what was read of each part, counted before the landing query; of all parts together under "" if an
-    engine doesn't count them apart; None if nothing counted them. `dropped` has the number of lines left out by reason.
+    reason: str
+    origin: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineCounts:
+    """What became of the lines of a source that are neither landed nor quarantined.
+
+    `lines` is the number of all lines that were read, None if it isn't known. `dropped` counts those left out by their
+    reason: a drop rule's, or one of `project.FILTERED` and `project.BLANK_LINE`. `by_part` counts them by part (as in
+    `source_api.Origin`) and reason, blank lines excepted; {} on an engine that doesn't count by part. `samples` are a
+    few of them, at most `SAMPLES` of each reason.
     """
 
-    version: int
-    parts: Positions
-    extents: Mapping[str, Extent] | None
+    lines: int | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
+    by_part: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    samples: tuple[DroppedLine, ...] = ()
+
+    def __add__(self, other: LineCounts) -> LineCounts:
+        """Return the counts of two batches together."""
+        reasons = (*self.dropped, *(reason for reason in other.dropped if reason not in self.dropped))
+        parts = (*self.by_part, *(part for part in other.by_part if part not in self.by_part))
+        known = self.lines is not None and other.lines is not None
+        return LineCounts(
+            (self.lines or 0) + (other.lines or 0) if known else None,
+            {reason: self.dropped.get(reason, 0) + other.dropped.get(reason, 0) for reason in reasons},
+            {part: self.by_part.get(part, 0) + other.by_part.get(part, 0) for part in parts},
+            tuple(one for reason in reasons for one in _first(reason, (*self.samples, *other.samples))),
+        )
+
+
+def _first(reason: str, samples: tuple[DroppedLine, ...]) -> tuple[DroppedLine, ...]:
+    return tuple(one for one in samples if one.reason == reason)[:SAMPLES]
+
+
+# Counts of no batch, and of a batch that nothing has counted.
+NO_LINES, UNKNOWN_LINES = LineCounts(lines=0), LineCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class LandedBatch:
+    """A batch of a source, the versions of the landing table that contain it (more than one of a stream), its parts.
+
+    `extents` is what was read of each part, counted before the landing query; empty if an engine counts the batch as a
+    whole. `counts` are of all its lines.
+    """
+
+    commits: tuple[int, ...]
+    parts: Positions
+    extents: Mapping[str, Extent]
+    counts: LineCounts
     lost: tuple[AcceptedLoss, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """Return the version of the table with all of the batch."""
+        return self.commits[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +260,16 @@ class Written:
     notes: tuple[str, ...] = ()
     batches: tuple[LandedBatch, ...] = ()
 
+    @property
+    def counts(self) -> LineCounts:
+        """Return what a landing did with the lines of all its batches."""
+        return sum((batch.counts for batch in self.batches), NO_LINES)
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Return the numbers of lines that a landing left out, by reason; without those of 0."""
+        return {reason: count for reason, count in self.counts.dropped.items() if count}
+
 
 @dataclass(frozen=True, slots=True)
 class Landing:
@@ -215,7 +278,8 @@ class Landing:
     `query` reads the relation `lines(value string, file string)`, one row per line of text, and returns the table's
     columns; `file` is the line's origin in `source`. It may be a function, since mostly nothing lands and the query
     isn't needed. `checkpoint` is the engine's folder for the parts that it has landed. `accept_lost`: a planned part
-    that is gone is left out. `own_commit`: as in `Write`.
+    that is gone is left out. `own_commit`: as in `Write`. `drops`: the reasons why the query may leave out lines; if
+    there are any, such lines are rows with their reason in a last column `_dropped`, NULL for all others.
     """
 
     table: TableSpec
@@ -226,6 +290,7 @@ class Landing:
     metadata: Mapping[str, str] = field(default_factory=dict)
     accept_lost: bool = False
     own_commit: bool = True
+    drops: tuple[str, ...] = ()
 
     @property
     def sql(self) -> str:

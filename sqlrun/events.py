@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from sqlrun.engine_api import Receipt
+from sqlrun.engine_api import UNKNOWN_LINES, LineCounts, Receipt
 from sqlrun.errors import Place
 from sqlrun.outcome import Outcome
 
@@ -69,7 +69,8 @@ class StageReceipt:
     """The run stats of one table in one tick.
 
     `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` explains a choice made for this tick.
-    `path` is the table's, relative to the warehouse; `engine` the one that wrote it, if there was a choice.
+    `path` is the table's, relative to the warehouse; `engine` the one that wrote it, if there was a choice. `counts`:
+    of a landing, without the texts of lines that have a column tagged pii.
     """
 
     table: str
@@ -82,13 +83,15 @@ class StageReceipt:
     note: str = ""
     path: str = ""
     engine: str = ""
+    counts: LineCounts = UNKNOWN_LINES
 
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
     """The result of one model, seed or landing of a tick. `kind`: seed, landing, or the strategy.
 
-    `reasons` count quarantined lines. `follow` is the number of check results that are reported with it.
+    `reasons` count quarantined lines, `dropped` lines that a landing left out. `follow` is the number of check results
+    that are reported with it.
     """
 
     index: int
@@ -102,6 +105,7 @@ class NodeResult:
     message: str = ""
     stages: tuple[StageReceipt, ...] = ()
     reasons: tuple[tuple[str, int], ...] = ()
+    dropped: tuple[tuple[str, int], ...] = ()
     follow: int = 0
 
 

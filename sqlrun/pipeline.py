@@ -15,6 +15,7 @@ from sqlrun.graph import cascades, graph
 from sqlrun.graph.graph import Graph
 from sqlrun.graph.graph import select as select_nodes
 from sqlrun.incremental import compile as compiler
+from sqlrun.incremental.landing import drops
 from sqlrun.load import load, profile
 from sqlrun.load.load import Loaded
 from sqlrun.parse import parse
@@ -67,7 +68,7 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     rendered, problems = render.attempt(project)
     problems = (*loaded.problems, *problems)
     queries, wrong = parse.attempt(rendered, project)
-    problems = (*problems, *wrong, *_suite_problems(project, queries))
+    problems = (*problems, *wrong, *_suite_problems(project, queries), *drops.problems(project.sources))
     try:
         made = graph.build(project, rendered)
     except ProjectError as error:

@@ -19,6 +19,7 @@ from sqlrun.graph import graph
 from sqlrun.graph.graph import Graph
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import drops
 from sqlrun.incremental.landing.query import Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.load.load import Loaded, facts
@@ -73,6 +74,7 @@ def prepare(loaded: Loaded, cache: Cache) -> tuple[Graph, tuple[Query, ...], Wor
         work = _Work(loaded, {item.model.name: item for item in rendered}, cache)
         done = work.all_done([name for name in made.order if name in work.rendered])
         _check_suites(loaded, rendered, cache)
+        _check_drops(project, cache)
         rules = {model.name: _rules(loaded, model, cache) for _, model in done}
     except (ProjectError, _Wrong, *parse.TOO_DEEP_ERRORS):
         return None
@@ -227,6 +229,17 @@ def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> Non
         lands, is_view = bool(item.sources), item.config.materialized == "view"
         source = [_written(suite), loaded.contracts[suite.model], lands, is_view]
         _sure(cache.get_or_make("checks", source, bool, partial(_fine, suite, item.model, lands, is_view)))
+
+
+def _check_drops(project: Project, cache: Cache) -> None:
+    for source in project.sources:
+        if source.drop_where:
+            parts = [facts(source.columns), source.table, [rule.where for rule in source.drop_where]]
+            _sure(cache.get_or_make("drops", parts, bool, partial(_droppable, source)))
+
+
+def _droppable(source: Source) -> bool | None:
+    return None if drops.problems([source]) else True
 
 
 def _fine(suite: Suite, model: Model, lands: bool, is_view: bool) -> bool | None:

@@ -256,6 +256,22 @@ class Topic:
     max_offsets_per_tick: int = 0
 
 
+# Reasons of lines that are left out without a drop rule: by the WHERE of the model, or because they are empty.
+FILTERED, BLANK_LINE = "filtered by the model", "blank line"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A rule of a source: lines for which `where` (Spark SQL over the source's columns) is true are dropped.
+
+    `place` is that of the condition's text; not `exact` if the text spans lines or is escaped in the file.
+    """
+
+    where: str
+    reason: str
+    place: Place
+
+
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
 JSON, KAFKA = "json", "kafka"
@@ -276,7 +292,9 @@ class Source:
     description: str
     place: Place
     on_schema_change: str = "ignore"  # ignore | append_new_columns | fail | sync
+    if_unreadable: str = "fail"  # fail | skip: a tick without new lines, if the source can't be read
     topic: Topic | None = None
+    drop_where: tuple[Drop, ...] = ()
 
     @property
     def table(self) -> str:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 # the first offset of a range and the one after its last. None if it isn't recorded.
 Position = tuple[int | None, int | None]
 Positions = Mapping[str, Position]
-# Reason why a line of blanks is left out.
-BLANK = "blank line"
 # The position of parts in a checkpoint that records names alone.
 UNKNOWN: Position = (None, None)
 
@@ -141,7 +139,10 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a reading found in a part: the number of lines, and of lines that the reader itself left out, by reason."""
+    """What a reading found in a part: the number of lines, and of lines that the reader itself left out, by reason.
+
+    `lines` includes the latter, and the blank ones, which never land (`sources/blank_lines.py`): `dropped` counts both.
+    """
 
     lines: int
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -215,20 +216,23 @@ class SourceReader(Protocol):
         For a Spark stream, Spark's own source takes note instead.
         """
 
-    def part(self, origin: str) -> str:
-        """Return DuckDB's SQL for the shown name of a line's part; `origin` is the column of its origin."""
-
     def shown(self, part: str) -> str:
         """Return a part's name for people."""
 
-    def extent(self, position: Position) -> int | None:
-        """Return the number of positions of a range; None if the source doesn't count lines.
+    def span(self, position: Position) -> tuple[int | None, int | None]:
+        """Return the two ends of a part's position: offsets, or bytes."""
 
-        The difference to the lines that a batch read in it are gaps: positions without a line.
-        """
+    def gaps(self, position: Position, lines: int) -> int | None:
+        """Return the number of positions without a line, in a position with some lines; None if they aren't counted."""
 
     def oldest(self, origin: str) -> str:
         """Return DuckDB's SELECT of origins of a table `held`, as `file`, by which `missing` finds all lost parts.
+
+        `origin` is the column of a line's origin.
+        """
+
+    def part(self, origin: str) -> str:
+        """Return SQL for the part of a line, as in `Origin`; it means the same on both engines.
 
         `origin` is the column of a line's origin.
         """

@@ -42,10 +42,28 @@ KEYS = click.option(
     "--stale-after", metavar="TIME", default="15m", show_default=True, help="Age at which a tick counts as stale."
 )
 @click.option("--no-access-log", is_flag=True, help="Write no access log.")
+@click.option(
+    "--ingest", is_flag=True, help="Accept JSON lines for sources by POST, with tokens of `serve token --ingest`."
+)
+@click.option(
+    "--ingest-rate", type=click.FloatRange(0), default=100, show_default=True,
+    help="Ingest requests a second for each token, with bursts of five times as many; 0 is no limit.",
+)  # fmt: skip
+@click.option(
+    "--ingest-body", type=click.IntRange(1, 64), default=10, show_default=True, metavar="MB",
+    help="Maximum size of an ingest request's body.",
+)  # fmt: skip
+@click.option(
+    "--ingest-every", type=click.FloatRange(0, 60), default=1, show_default=True, metavar="SECONDS",
+    help="Mean time between two files of a source, after a burst of 60 files; 0 is no limit.",
+)  # fmt: skip
 @click.pass_context
 @report_errors
 def serve(context: click.Context, **options: Any) -> None:
-    """Serve published ticks over HTTP: the dashboard and its API."""
+    """Serve published ticks over HTTP: the dashboard and its API.
+
+    With --ingest, also take lines for sources.
+    """
     if context.invoked_subcommand is None:
         from sqlrun.serve.command import serve_command
 
@@ -56,6 +74,10 @@ def serve(context: click.Context, **options: Any) -> None:
 @click.argument("owners", nargs=-1, type=click.UNPROCESSED, metavar="[--ENTITY KEY]...")
 @click.option("--operator", is_flag=True, help="Grant access to all entities and to the operator's pages.")
 @click.option(
+    "--ingest", "sources", multiple=True, metavar="GROUP.NAME",
+    help="Grant sending lines to this source, and nothing else; repeatable.",
+)  # fmt: skip
+@click.option(
     "--hours",
     type=click.FloatRange(0, 8784, min_open=True),
     default=12,
@@ -65,14 +87,21 @@ def serve(context: click.Context, **options: Any) -> None:
 @KEYS
 @click.pass_obj
 @report_errors
-def token(root: Path, owners: tuple[str, ...], operator: bool, hours: float, keys: Path | None) -> None:
+def token(
+    root: Path,
+    owners: tuple[str, ...],
+    operator: bool,
+    sources: tuple[str, ...],
+    hours: float,
+    keys: Path | None,
+) -> None:
     """Print a signed token for local use; send it as `Authorization: Bearer TOKEN`.
 
     Name each key by the entity of its dashboard: `--site s1 --site s2` for a dashboard over sites.
     """
     from sqlrun.serve.command import print_token
 
-    sys.exit(print_token(root, owners, operator, hours, keys))
+    sys.exit(print_token(root, owners, operator, sources, hours, keys))
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 Values are read by another schema that has the same binary form. It has no logical types, since fastavro's own values
 have limits: a date after the year 9999 is an error, and a time has no nanoseconds. A union's branches are wrapped in
-records of one field, so that the value tells its branch. A map is a list of entries, so that a key may occur twice.
+records of one field, so that the value names its branch. A map is a list of entries, so that a key may occur twice.
 """
 
 from __future__ import annotations

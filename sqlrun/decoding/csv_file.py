@@ -86,4 +86,4 @@ def _nested(text: str | None) -> str:
     end = json_values.valid_end(text, start)
     if end is None or json_values.blanks(text, end) < len(text):
         return quoted(text)
-    return json_values.on_one_line(text, start, end)
+    return json_values.on_one_line(text, start, end, is_valid=True)

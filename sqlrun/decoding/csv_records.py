@@ -178,7 +178,7 @@ def _column(tokens: Sequence[Token], form: Csv) -> Any:
 
 
 def _irregular(tokens: list[Token], form: Csv, width: int) -> Piece:
-    """Return the records of tokens one by one, with the faults of those that have one."""
+    """Return the records of tokens one by one, with the fault of each faulty record."""
     import pyarrow as pa
 
     good: list[list[str | None]] = []

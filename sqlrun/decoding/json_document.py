@@ -48,7 +48,7 @@ def decode(form: JsonDocument, data: bytes) -> pa.Table:
 def _has_lines(text: str, start: int, size: int, limit: int) -> bool:
     """Return whether a file has JSON lines rather than one document.
 
-    It has if its first line is intact by itself and more text follows. Otherwise an object is a document only if the
+    It has if its first line is intact and more text follows. Otherwise an object is a document only if the
     file is that object and no more, and an array is one unless the second line and the third are objects.
     """
     end = json_values.line_end(text, start)
@@ -86,7 +86,7 @@ def _elements(text: str, start: int) -> Iterator[str]:
         end = yield from _array(text, start)
     else:
         end = json_values.end(text, start)
-        yield json_values.on_one_line(text, start, end)
+        yield json_values.on_one_line(text, start, end, is_valid=False)
     if json_values.blanks(text, end) < len(text):
         raise Malformed("the document has ended, and more text follows", json_values.blanks(text, end))
 
@@ -102,7 +102,7 @@ def _array(text: str, start: int) -> Generator[str, None, int]:
         known = json_values.valid_end(text, at) if is_valid else None
         is_valid = known is not None
         end = json_values.end(text, at) if known is None else known
-        yield json_values.on_one_line(text, at, end)
+        yield json_values.on_one_line(text, at, end, is_valid=is_valid)
         at = json_values.blanks(text, end)
         match text[at : at + 1]:
             case ",":

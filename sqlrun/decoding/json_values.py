@@ -72,14 +72,15 @@ def end(text: str, start: int) -> int:
     raise Malformed("an object or a list doesn't end", start)
 
 
-def on_one_line(text: str, start: int, end: int) -> str:
+def on_one_line(text: str, start: int, end: int, *, is_valid: bool) -> str:
     """Return a value without the line breaks between its tokens. A break inside of a text is an error, and stays.
 
-    A blank replaces a break, since two tokens without one would become another token.
+    A blank replaces a break, since two tokens without one would become another token. Valid JSON has no breaks inside
+    of texts.
     """
     value = text[start:end]
     if "\n" not in value and "\r" not in value:
         return value
-    if '"' not in value:
+    if is_valid or '"' not in value:
         return _BREAKS.sub(" ", value)
     return _TEXTS_OR_BREAKS.sub(lambda found: found[1] or " ", value)

@@ -30,7 +30,7 @@ def parse(name: str, text: str) -> Any:
 
     Raises: Undecodable with the line that can't be read.
     """
-    from google.protobuf import descriptor_pb2  # type: ignore[import-untyped]
+    from google.protobuf import descriptor_pb2
 
     file = descriptor_pb2.FileDescriptorProto(name=name, syntax="proto2")
     parser = _Parser(name, _tokens(name, text))

@@ -43,8 +43,8 @@ def messages(files: Mapping[str, str], message: str | Sequence[int]) -> Callable
     Raises: Undecodable if the schema isn't valid.
     """
     try:
-        from google.protobuf import message_factory  # type: ignore[import-untyped]
-        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+        from google.protobuf import message_factory
+        from google.protobuf.message import DecodeError
     except ImportError as error:
         raise EngineError("Protobuf needs the package protobuf: pip install 'sqlrun[formats]'") from error
 

@@ -30,7 +30,7 @@ def table(values: Any, faults: Mapping[int, Fault] | None = None) -> pa.Table:
 
     >>> found = table(['{"a":1}', '{"a":3}'], {1: Fault("{a:", "no")})
     >>> found.column("value").to_pylist()
-    ['{"a":1}', '"{a:"', '{"a":3}']
+    ['{"a":1}', '{a:', '{"a":3}']
     >>> found.column("fault").to_pylist()
     [None, 'no', None]
     """

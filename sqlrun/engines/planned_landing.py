@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.engine_api import LandedBatch, Landing
+from sqlrun.engine_api import LandedBatch, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
-from sqlrun.errors import EngineError, LockedError
+from sqlrun.errors import EngineError, LockedError, SourceError
 from sqlrun.source_api import AcceptedLoss, Extent, Loss, Positions, Reading
 from sqlrun.sources import batches
 from sqlrun.storage.factory import storage_of
@@ -47,6 +47,7 @@ class Committed:
     left: tuple[str, ...]
     parts: Positions
     extents: Mapping[str, Extent]
+    counts: LineCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
         made = commit(landing, Batch(table, app_id, number, plan.parts, plan.lost))
         delta_table.follow(landing.table.path, table)
         lost = () if plan.is_folded else plan.lost
-        done.append((made, LandedBatch(table.version(), made.parts, made.extents, lost=lost)))
+        done.append((made, LandedBatch((table.version(),), made.parts, made.extents, made.counts, lost)))
 
     # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
@@ -179,11 +180,11 @@ def settled(landing: Landing, batch: Batch, reading: Reading) -> Positions:
     return landed
 
 
-def _lost(landing: Landing, losses: tuple[Loss, ...]) -> EngineError:
+def _lost(landing: Landing, losses: tuple[Loss, ...]) -> SourceError:
     """Return the error for lines that the source no longer has."""
     told = "; ".join(loss.what for loss in losses)
     name = landing.table.name
-    return EngineError(
+    return SourceError(
         f"SR747 {name} can't land {landing.source.location}: {told}. Nothing of this source lands until you decide. "
         f"Restore the lines, or record their loss and continue: sqlrun source accept-loss {name}",
         model=name,

@@ -77,8 +77,15 @@ def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: date
         "max_read_amplification": config.max_read_amplification,
         "meaning": workspace.prints[model.name],
         "tables": [_table(workspace, model, stage, dialect, now, known) for stage in model.stages],
+        "drops": _drops(model),
         "checks": explain_checks.listed(workspace, model, known.rows.get(model.name)),
     }
+
+
+def _drops(model: Compiled) -> list[dict[str, str]]:
+    """Return what leaves out lines of a landing model's source: the source's drop rules in their order."""
+    rules = model.source.drop_where if model.source is not None else ()
+    return [{"where": rule.where, "reason": rule.reason, "place": str(rule.place)} for rule in rules]
 
 
 def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
@@ -143,6 +150,9 @@ def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str
     limit = about["max_read_amplification"]
     lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each changed row" if limit else ""))
     lines.append(f"meaning    {about['meaning']}")
+    for rule in about["drops"]:
+        where = " ".join(rule["where"].split())
+        lines.append(f"drops      lines where {where}: {rule['reason']} ({rule['place']})")
     for table in about["tables"]:
         lines += ["", *_table_lines(table, about)]
         if statements:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlrun.engine_api import LandedBatch, Relation
+from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, LandedBatch, LineCounts, Relation
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
@@ -19,7 +19,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.tick_context import TickContext
-from sqlrun.source_api import Extent, Positions, SourceReader
+from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
 from sqlrun.sources import batches, checkpoint
 from sqlrun.system_tables import intake
 from sqlrun.system_tables.intake import TOGETHER, Intake, Subject
@@ -37,38 +37,39 @@ class Rows:
 
 def record(
     context: TickContext, model: Compiled, reader: SourceReader, done: Iterable[LandedBatch], at: datetime
-) -> None:
-    """Write down what became of the lines of each batch.
+) -> dict[int, int]:
+    """Write down what became of the lines of each batch; return the number of unexplained lines by table version.
 
     Raises: EngineError if the rows can't be written.
     """
     subject = _subject(context, model, at)
-    for batch in done:
-        _write(context, model, reader, subject, batch)
+    return {version: count for batch in done for version, count in _write(context, model, reader, subject, batch)}
 
 
-def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datetime) -> None:
+def judge(
+    context: TickContext, model: Compiled, reader: SourceReader, recorded: Mapping[int, int], at: datetime
+) -> None:
     """Check that all lines that landed since the published tick are accounted for.
 
-    Batches of builds that died before they wrote their rows are counted again, from the source.
+    `recorded` are the batches that this landing has recorded; others are those of unpublished ticks. Batches of builds
+    that died before they wrote their rows are counted again, from the source.
 
     Raises: EngineError (SR744) if lines are unexplained and that wasn't allowed.
     """
     table = context.plan.tables[model.name]
     after = table.state.version if table.state else 0
     head = delta_table.head(table.spec.path) or 0
-    if head == after:
-        return
-    known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
+    unexplained = dict(recorded)
     landings = delta_table.landings(table.spec.path, context.commits(model.name, after, head))
-    forgotten = [version for version in landings if version not in known]
-    if forgotten and reader.streaming is None:
-        subject = _subject(context, model, at)
-        for version in forgotten:
-            _write(context, model, reader, subject, _again(context, table.path, table.spec.path, reader, version))
-        known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
-    wrong = sum(row["unexplained"] or 0 for rows in known.values() for row in rows)
-    if any(row["unexplained"] for rows in known.values() for row in rows) and not context.accept_unexplained:
+    if set(landings) - unexplained.keys():
+        unexplained |= intake.unexplained(context.warehouse, context.plan.env, table.path, after)
+    subject = _subject(context, model, at)
+    for version in landings:
+        if version not in unexplained and reader.streaming is None:
+            batch = _again(context, table.path, table.spec.path, reader, version)
+            unexplained |= dict(_write(context, model, reader, subject, batch))
+    if any(unexplained.values()) and not context.accept_unexplained:
+        wrong = sum(unexplained.values())
         raise EngineError(
             f"SR744 {model.name} accounts for {abs(wrong):,} {'fewer' if wrong > 0 else 'more'} lines than were read "
             f"from {reader.location}. `sqlrun source audit` shows where. Report it, and land the source again with "
@@ -83,15 +84,19 @@ def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:
     return Subject(name, model.name, context.plan.tables[model.name].path, context.plan.number, at)
 
 
-def _write(context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch) -> None:
-    rows = rows_of(batch, _rows(context, model, reader, batch.version), reader)
+def _write(
+    context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch
+) -> list[tuple[int, int]]:
+    rows = rows_of(batch, _rows(context, model, reader, batch.commits), reader)
     intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
+    wrong = sum(row.unexplained or 0 for row in rows)
+    return [(version, wrong if version == batch.version else 0) for version in batch.commits]
 
 
-def _rows(context: TickContext, model: Compiled, reader: SourceReader, version: int) -> dict[str, Rows]:
-    """Return the rows that a version of the landing table added, by part."""
+def _rows(context: TickContext, model: Compiled, reader: SourceReader, commits: tuple[int, ...]) -> dict[str, Rows]:
+    """Return the rows that commits of the landing table added, by part."""
     path = context.plan.tables[model.name].spec.path
-    feed = Relation("feed", path, landing_query.PROVENANCE, "changes", commits=(version,))
+    feed = Relation("feed", path, landing_query.PROVENANCE, "changes", commits=commits)
     sql = (
         f"select {reader.part(landing_query.ORIGIN)} as part, "
         f"count(*) filter ({landing_query.REASON} is null) as landed, "
@@ -108,7 +113,16 @@ def _again(context: TickContext, path: str, folder: str, reader: SourceReader, v
     number = int(metadata[NUMBER])
     plan = batches.read(f"{context.warehouse}/{checkpoint.path_of(path)}").get(number)
     parts: Positions = plan.parts if plan is not None else {}
-    return LandedBatch(version, parts, _extents(reader, parts), lost=plan.lost if plan is not None else ())
+    extents = _extents(reader, parts)
+    counts = UNKNOWN_LINES if extents is None else _sum(extents)
+    return LandedBatch((version,), parts, extents or {}, counts, plan.lost if plan is not None else ())
+
+
+def _sum(extents: Mapping[str, Extent]) -> LineCounts:
+    counts = NO_LINES
+    for extent in extents.values():
+        counts += LineCounts(extent.lines, extent.dropped)
+    return counts
 
 
 def _extents(reader: SourceReader, parts: Positions) -> Mapping[str, Extent] | None:
@@ -125,63 +139,60 @@ def _extents(reader: SourceReader, parts: Positions) -> Mapping[str, Extent] | N
 def rows_of(batch: LandedBatch, rows: Mapping[str, Rows], reader: SourceReader) -> list[Intake]:
     """Return the accounting of a batch, a row for each part and one for each loss.
 
-    Lines that the query left out are counted for the whole batch. A part's own number is then what is left of its
-    lines, and lines that are unexplained show in the row of all parts together.
+    If an engine counted the lines, or the lines that its query left out, for the whole batch alone, then a row of all
+    parts together has these numbers and the unexplained lines, and a part's own row has none.
     """
-    together = batch.extents is None or TOGETHER in batch.extents
-    found = [_of_part(batch, part, rows.get(reader.shown(part), Rows()), reader) for part in batch.parts]
-    strangers = set(rows) - {reader.shown(part) for part in batch.parts}
-    found += [Intake(part, landed=rows[part].landed, quarantined=rows[part].quarantined) for part in sorted(strangers)]
-    if together or batch.dropped:
+    dropped = {} if batch.counts.by_part else {r: n for r, n in batch.counts.dropped.items() if n}
+    for extent in batch.extents.values():
+        for reason, count in extent.dropped.items():
+            dropped[reason] = dropped.get(reason, 0) - count
+    by_query = any(dropped.values())
+    apart = bool(batch.extents) and not by_query
+    found = [_of_part(batch, part, rows.get(reader.shown(part), Rows()), reader, apart) for part in batch.parts]
+    strangers = sorted(set(rows) - {reader.shown(part) for part in batch.parts})
+    found += [Intake(part, landed=rows[part].landed, quarantined=rows[part].quarantined) for part in strangers]
+    if batch.parts and not apart:
         found.append(_together(batch, rows))
-    for loss in batch.lost:
-        until = loss.until
-        size = None if until is None else until - loss.since
-        by = f"{loss.by}, {loss.at}"
-        found.append(
-            Intake(reader.shown(loss.part), loss.since, until, lost=size, lost_because=loss.what, accepted_by=by)
-        )
-    return found
+    return [*found, *(_of_loss(loss, reader) for loss in batch.lost)]
 
 
-def _of_part(batch: LandedBatch, part: str, rows: Rows, reader: SourceReader) -> Intake:
-    since, until = batch.parts[part]
-    extent = batch.extents.get(part) if batch.extents is not None else None
-    if extent is None:
-        return Intake(reader.shown(part), since, until, landed=rows.landed, quarantined=rows.quarantined)
-    ends = reader.extent((since, until))
-    dropped = sum(extent.dropped.values())
-    rest = extent.lines - dropped - rows.landed - rows.quarantined
-    return Intake(
-        reader.shown(part),
-        since,
-        until,
+def _of_loss(loss: AcceptedLoss, reader: SourceReader) -> Intake:
+    size = None if loss.until is None else loss.until - loss.since
+    by = f"{loss.by}, {loss.at}"
+    return Intake(reader.shown(loss.part), loss.since, loss.until, lost=size, lost_because=loss.what, accepted_by=by)
+
+
+def _of_part(batch: LandedBatch, part: str, rows: Rows, reader: SourceReader, apart: bool) -> Intake:
+    since, until = reader.span(batch.parts[part])
+    extent = batch.extents.get(part)
+    shown = reader.shown(part)
+    found = Intake(shown, since, until, landed=rows.landed, quarantined=rows.quarantined)
+    if extent is None or not apart:
+        return found
+    dropped = dict(extent.dropped)
+    for (place, reason), count in batch.counts.by_part.items():
+        if place == shown:
+            dropped[reason] = dropped.get(reason, 0) + count
+    left_out = sum(dropped.values())
+    return replace(
+        found,
         read=extent.lines,
-        landed=rows.landed,
-        quarantined=rows.quarantined,
-        dropped=dropped + rest if batch.dropped else dropped,
-        gaps=None if ends is None else ends - extent.lines,
-        unexplained=None if batch.dropped else rest,
-        dropped_because=json.dumps(dict(extent.dropped)) if extent.dropped else None,
+        dropped=left_out,
+        gaps=reader.gaps(batch.parts[part], extent.lines),
+        unexplained=extent.lines - left_out - rows.landed - rows.quarantined,
+        dropped_because=json.dumps(dropped, ensure_ascii=False) if left_out else None,
     )
 
 
 def _together(batch: LandedBatch, rows: Mapping[str, Rows]) -> Intake:
-    """Return the row of all parts of a batch: its lines if they were counted together, and what its query left out."""
+    """Return the row of all parts of a batch."""
     kept = sum(row.landed + row.quarantined for row in rows.values())
-    dropped = dict(batch.dropped)
-    if batch.extents is None:
-        return Intake(TOGETHER, dropped=sum(dropped.values()), dropped_because=json.dumps(dropped) if dropped else None)
-    for extent in batch.extents.values():
-        for reason, count in extent.dropped.items():
-            dropped[reason] = dropped.get(reason, 0) + count
-    read = sum(extent.lines for extent in batch.extents.values())
-    apart = TOGETHER not in batch.extents
+    dropped = {reason: count for reason, count in batch.counts.dropped.items() if count}
+    read, left_out = batch.counts.lines, sum(dropped.values())
     return Intake(
         TOGETHER,
-        # The parts' own rows have the numbers already.
-        read=None if apart else read,
-        dropped=None if apart else sum(dropped.values()),
-        unexplained=read - kept - sum(dropped.values()),
-        dropped_because=json.dumps(dropped) if dropped else None,
+        read=read,
+        dropped=left_out,
+        unexplained=None if read is None else read - kept - left_out,
+        dropped_because=json.dumps(dropped, ensure_ascii=False) if dropped else None,
     )

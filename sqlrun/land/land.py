@@ -6,13 +6,15 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
-from sqlrun.engine_api import Dialect, Landing
+from sqlrun.engine_api import Dialect, Engine, Landing, LineCounts, Receipt, Written
 from sqlrun.engines.delta import foreign_writers
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import SourceError
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.land import accounting, missing_files, relanding, replay, rule_changes
+from sqlrun.land import accounting, missing_files, quarantine_query, relanding, replay, rule_changes
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
@@ -45,6 +47,7 @@ def _at_rest(context: TickContext, model: Compiled) -> bool:
 
 
 def _request(context: TickContext, model: Compiled, dialect: Dialect, at: datetime) -> Landing:
+    assert model.source is not None
     table = context.plan.tables[model.name]
     return Landing(
         table=table.spec,
@@ -54,6 +57,7 @@ def _request(context: TickContext, model: Compiled, dialect: Dialect, at: dateti
         app_id=f"{context.workspace.project.name}.{model.name}",
         metadata=context.metadata(),
         accept_lost=context.accept_lost,
+        drops=landing_query.drops(model.own, model.source),
     )
 
 
@@ -70,9 +74,9 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     if table.state is None:
         missing_files.require(context, model.name, request.source, table.path)
     context.assert_lock_held()
-    written = turn.engine.land(request)
-    accounting.record(context, model, request.source, written.batches, at)
-    accounting.judge(context, model, request.source, at)
+    written = _written(context, model, turn.engine, request)
+    recorded = accounting.record(context, model, request.source, written.batches, at)
+    accounting.judge(context, model, request.source, recorded, at)
     relanding.write_down(context, model, request.source, written.version, at)
     replayed = replay.carry_out(context, model, written.version, at)
     base, project = context.bases[model.name], context.workspace.project.name
@@ -97,10 +101,34 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         note=note,
         path=table.path,
         engine=turn.engine.name if turn.engine is not context.engine else "",
+        counts=_shown(model, written.counts),
     )
+
+
+def _written(context: TickContext, model: Compiled, engine: Engine, request: Landing) -> Written:
+    """Land; if the source can't be read and its declaration allows that, land nothing and say so."""
+    try:
+        return engine.land(request)
+    except SourceError as error:
+        assert model.source is not None
+        head = delta_table.head(context.plan.tables[model.name].spec.path)
+        if model.source.if_unreadable != "skip" or head is None:
+            raise
+        note = f"{error}. The tick goes on without new lines of this source, as `if_unreadable: skip` says"
+        return Written(head, Receipt(0.0), (note,))
+
+
+def _shown(model: Compiled, counts: LineCounts) -> LineCounts:
+    """Return counts whose samples people may see: a line has all columns of its source, so none may be private."""
+    assert model.source is not None
+    if not quarantine_query.private(model.query.rendered.model, model.source):
+        return counts
+    return replace(counts, samples=tuple(replace(sample, text="") for sample in counts.samples))
 
 
 def _query(context: TickContext, model: Compiled, dialect: Dialect, at: datetime) -> str:
     assert model.source is not None
-    query = landing_query.query(model.own, model.source, context.workspace.rules.get(model.name, ()), dialect, at)
+    rules = context.workspace.rules.get(model.name, ())
+    drops = bool(landing_query.drops(model.own, model.source))
+    query = landing_query.query(model.own, model.source, rules, dialect, at, with_dropped=drops)
     return hidden_partitions.with_parts(query, model.own.columns, model.own.partition_by, dialect)

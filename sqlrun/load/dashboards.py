@@ -40,9 +40,11 @@ TIMED_KEYS = ("table", "at")
 NAME = re.compile("[a-z][a-z0-9_]*")
 API = re.compile("[a-z][a-z0-9_-]*")
 # Addresses, claims, options and keys of answers that are the server's own.
-OWN_ADDRESSES = frozenset(("dashboards", "freshness", "health", "marts", "metrics", "operator", "static", "ticks"))
+OWN_ADDRESSES = frozenset(
+    ("dashboards", "freshness", "health", "ingest", "marts", "metrics", "operator", "static", "ticks")
+)
 OWN_CLAIMS = frozenset(("aud", "exp", "iat", "iss", "jti", "nbf", "scope", "sub"))
-OWN_OPTIONS = frozenset(("help", "hours", "keys", "operator"))
+OWN_OPTIONS = frozenset(("help", "hours", "ingest", "keys", "operator"))
 OWN_KEYS = frozenset(("as_of", "before", "from", "hour_at", "hours", "id", "last_week", "next", "tick", "to"))
 MOST_HOURS = 8784
 

@@ -10,7 +10,7 @@ SIGNS = '"\\;'
 ANOTHER = "Choose another name. sqlrun can't read a source field of this name."
 # Columns that sqlrun, Delta or DuckDB add to rows.
 OWN = re.compile(
-    r"_(weight|n|one|net|best|stays|change_type|commit_version|commit_timestamp|reason|raw|file|landed_at|rescued|absent)"
+    r"_(weight|n|one|net|best|stays|change_type|commit_version|commit_timestamp|reason|raw|file|landed_at|rescued|absent|dropped)"
     r"|_(part|sum|count|min|max)_[0-9]+|_key_.*|_sqlrun\..*",
     re.IGNORECASE,
 )

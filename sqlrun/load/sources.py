@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from sqlrun.errors import Place
 from sqlrun.load.contract import FROM, check_name, columns, unchecked
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import JSON, KAFKA, VALUE_FORMATS, Column, Source, Topic
+from sqlrun.project import BLANK_LINE, FILTERED, JSON, KAFKA, VALUE_FORMATS, Column, Drop, Source, Topic
 
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
-    "name", "description", "format", "path", "on_schema_change", "columns", "topic", "topic_pattern", "connection",
-    "value_format", "tombstones", "start", "max_offsets_per_tick",
+    "name", "description", "format", "path", "on_schema_change", "if_unreadable", "columns", "topic", "topic_pattern",
+    "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where",
 )  # fmt: skip
+DROP_KEYS = ("where", "reason")
 FORMATS = (JSON, KAFKA)
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
@@ -30,7 +33,11 @@ ATTACHED = {
     "key": (), "value": ("string",), "headers": ("array<struct<key:string,value:string>>",), "topic": ("string",),
     "partition": ("int", "bigint"), "offset": ("bigint",), "timestamp": ("timestamp",), "tombstone": ("boolean",),
 }  # fmt: skip
+# Reasons of lines that are left out without a rule.
+OWN_REASONS = (FILTERED, BLANK_LINE)
 HEADER = "header:"
+# What a tick does if a source can't be read.
+UNREADABLE = ("fail", "skip")
 NAME_ALL = "List the columns to read, with their types."
 MOST_OFFSETS = 1_000_000_000
 
@@ -67,9 +74,37 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
         columns=fields,
         description=reader.words(table),
         place=place,
+        if_unreadable=reader.choice(table, "if_unreadable", UNREADABLE, UNREADABLE[0]),
         on_schema_change=reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0]),
         topic=_topic(reader, table) if kind == KAFKA else None,
+        drop_where=tuple(_drops(reader, table)),
     )
+
+
+def _drops(reader: Reader, table: Any) -> Iterator[Drop]:
+    """Yield the drop rules of a source; the conditions are checked by `landing.drops`."""
+    reasons = dict.fromkeys(OWN_REASONS, "is sqlrun's own")
+    for node, place in reader.items(table, "drop_where", "a source"):
+        rule = reader.mapping(node, place, "a drop rule", DROP_KEYS, DROP_KEYS)
+        where, reason = (reader.words(rule, key).strip() for key in DROP_KEYS)
+        if not where or not reason:
+            continue
+        if reason in reasons:
+            message = f"the reason `{reason}` of a drop rule {reasons[reason]}"
+            reader.problem("SR110", reader.value_place(rule, "reason"), message, "Give each rule a reason of its own.")
+            continue
+        reasons[reason] = "occurs twice"
+        yield Drop(where, reason, _place_of(reader, rule, where))
+
+
+def _place_of(reader: Reader, rule: Any, where: str) -> Place:
+    """Return the place of a condition's first letter, inexact if its text isn't written like this in one line."""
+    place = reader.value_place(rule, "where")
+    line = reader.lines[place.line - 1] if place.line <= len(reader.lines) else ""
+    found = line.find(where, place.column - 1)
+    if found < 0 or line[place.column - 1 : found].strip("'\" "):
+        return replace(place, exact=False)
+    return replace(place, column=found + 1)
 
 
 def _require_keys(reader: Reader, table: Any, place: Place, kind: str, what: str) -> None:

@@ -7,7 +7,7 @@ The hash of today's query over the published inputs shows whether the query itse
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from sqlrun.incremental.compile import Compiled
@@ -141,8 +141,19 @@ def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mappin
     if not is_edited(workspace, model, known):
         return f"it reads {_listed(moved)}"
     others = [f"the view {name}" for name in reads if name in workspace.views] + moved
-    own = "its query, columns or layout were edited"
+    own = _what_was_edited(workspace, model, known)
     return f"{own}, or what it takes from {' or '.join(others)}" if others else own
+
+
+def _what_was_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> str:
+    """Return which parts of a model were edited; only its hash from before is known."""
+    source = model.source
+    if source is None:
+        return "its query, columns or layout were edited"
+    if source.drop_where and not is_edited(workspace, replace(model, source=replace(source, drop_where=())), known):
+        return "drop rules of its source were added"
+    rules = " or drop rules" if source.drop_where else ""
+    return f"its query, columns{' or' if not rules else ','} layout{rules} were edited"
 
 
 def is_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:

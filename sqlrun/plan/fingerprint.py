@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import drops
 from sqlrun.incremental.landing.query import HIDDEN, Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import deletion_vectors
@@ -69,6 +70,9 @@ def _source(source: Source) -> list[object]:
         one = source.topic
         known += [one.topic, one.pattern, one.value_format, one.tombstones]
         known.append([[column.name, column.comes_from] for column in source.attached])
+    if source.drop_where:
+        # Not the reasons: no table stores them.
+        known.append(["drop_where", drops.canonical(source)])
     return known
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
 from sqlrun.outcome import Outcome
-from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, line, running
+from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, dropped_lines, line, running
 from sqlrun.runtime import streams
 from sqlrun.runtime.fitted_table import fitted
 from sqlrun.runtime.text_lines import text_lines
@@ -174,7 +174,8 @@ class Console:
                         self._log(line(event))
                 case NodeResult():
                     what = self._steps.finish(event)
-                    self._log(line(event, what))
+                    for each in (line(event, what), *dropped_lines(event)):
+                        self._log(each)
                     for stage in event.stages:
                         for note in text_lines(stage.note):
                             self._log(Line(f"  {note}", style="dim"))

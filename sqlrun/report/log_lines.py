@@ -102,6 +102,7 @@ def _node_line(node: NodeResult, what: str) -> Line:
             verb = {"seed": "loaded ", "landing": "landed "}.get(node.kind, "")
             text = f"{progress} OK {verb}{named.removeprefix('landing ')}"
             aside = f", {node.quarantined:,} quarantined" if node.quarantined else ""
+            aside += _dropped([node])
             return Line(text, f"[OK {counted(node.rows, 'row')}{aside}{time}]", "good")
         case "error":
             kind = node.kind or named.partition(" ")[0]
@@ -111,6 +112,18 @@ def _node_line(node: NodeResult, what: str) -> Line:
             return Line(f"{progress} SKIP {named}", "[SKIP]", "warning")
         case _:
             return Line(f"{progress} NO-OP {named}", f"[NO-OP{time}]", "dim")
+
+
+def _dropped(nodes: Iterable[NodeResult]) -> str:
+    """Return the number of lines that landings dropped, behind a comma; "" if they dropped none."""
+    count = sum(count for node in nodes for _, count in node.dropped)
+    return f", {count:,} dropped" if count else ""
+
+
+def dropped_lines(node: NodeResult) -> list[Line]:
+    """Return the reasons why a landing dropped lines, with their numbers, as one line; none if it dropped none."""
+    reasons = ", ".join(f"{count:,} {escaped(reason)}" for reason, count in node.dropped)
+    return [Line(f"  dropped: {reasons}", style="dim")] if reasons else []
 
 
 def _named(node: NodeResult) -> str:
@@ -174,6 +187,7 @@ def tick_line(result: TickResult) -> Line:
     rows = counted(sum(node.rows for node in changed), "row")
     aside = sum(node.quarantined for node in changed)
     rows += f", {aside:,} quarantined" if aside else ""
+    rows += _dropped(changed)
     levels = Counter(check.status.level for check in result.checks)
     parts = [f"{counted(levels[Level.GOOD], 'check')} passed"] if levels[Level.GOOD] else []
     parts += [counted(levels[one], one.noun) for one in (Level.WARNING, Level.NOTE) if levels[one]]

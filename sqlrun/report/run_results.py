@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta, timezone
 
-from sqlrun.events import CheckResult, NodeResult
+from sqlrun.engine_api import Receipt
+from sqlrun.events import CheckResult, NodeResult, StageReceipt
 from sqlrun.version import __version__
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
@@ -61,13 +62,25 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "rows_affected": node.rows,
         "rows_quarantined": node.quarantined,
         "quarantine_reasons": dict(node.reasons),
+        "rows_dropped": sum(count for _, count in node.dropped),
+        "drop_reasons": dict(node.dropped),
+        "drop_samples": [asdict(sample) for stage in node.stages for sample in stage.counts.samples],
         "version": own.version if own else None,
         "strategy": own.strategy if own else kind,
         "reason": own.reason if own else "",
-        "tables": [asdict(stage) for stage in node.stages],
+        "tables": [_table(stage) for stage in node.stages],
     }
     name = f"{'seed' if kind == 'seed' else 'model'}.{project}.{node.name}"
     return _result(name, node.status, node.seconds, at, response, node.message or None, None, node.name)
+
+
+def _table(stage: StageReceipt) -> dict[str, object]:
+    """Return the run stats of a table as values; a landing's counts of lines are in its step's result."""
+    return {field.name: _plain(getattr(stage, field.name)) for field in fields(stage) if field.name != "counts"}
+
+
+def _plain(value: object) -> object:
+    return asdict(value) if isinstance(value, Receipt) else value
 
 
 def check_result(project: str, check: CheckResult, number: int, at: datetime) -> dict[str, object]:

@@ -317,7 +317,9 @@ def _result(
     if kept.message is not None:
         return NodeResult(index, total, name, kept.kind, "error", kept.seconds, message=kept.message)
     quarantined = sum(count for _, count in reasons)
-    changed = rows or quarantined or any(stage.receipt.commits for stage in kept.stages)
+    counted = [each for stage in kept.stages for each in stage.counts.dropped.items() if each[1]]
+    dropped = tuple(sorted(counted, key=lambda each: (-each[1], each[0])))
+    changed = rows or quarantined or dropped or any(stage.receipt.commits for stage in kept.stages)
     status: Status = "success" if changed else "no-op"
     return NodeResult(
         index=index,
@@ -330,6 +332,7 @@ def _result(
         quarantined=quarantined,
         stages=kept.stages,
         reasons=reasons,
+        dropped=dropped,
     )
 
 

@@ -23,7 +23,7 @@ def put(file: Path, text: str | bytes, *, synced: bool = False) -> None:
     with _written(file, text, synced=synced) as temporary:
         temporary.replace(file)
     if synced:
-        _sync(file.parent)
+        sync_one(file.parent)
 
 
 def write_new(file: Path, text: str | bytes, *, synced: bool = True) -> bool:
@@ -39,7 +39,7 @@ def write_new(file: Path, text: str | bytes, *, synced: bool = True) -> bool:
         except FileExistsError:
             return False
     if synced:
-        _sync(file.parent)
+        sync_one(file.parent)
     return True
 
 
@@ -51,13 +51,13 @@ def _written(file: Path, text: str | bytes, *, synced: bool) -> Iterator[Path]:
     try:
         temporary.write_bytes(text if isinstance(text, bytes) else text.encode())
         if synced:
-            _sync(temporary)
+            sync_one(temporary)
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
+def sync_one(path: str | Path) -> None:
     """Make a file's content or a folder's entries durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

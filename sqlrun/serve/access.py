@@ -6,7 +6,7 @@ A token is valid if a current key has signed it with that key's algorithm, and i
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from sqlrun.serve.keys import Key
 
 AUDIENCE = "sqlrun"
+# Tokens for ingest have an audience of their own: they read nothing, and no other token writes.
+INGEST = "sqlrun-ingest"
+# The claim of an ingest token that lists its sources, each as `group.name`.
+SOURCES = "sources"
+# The one route that they open.
+INGEST_ROUTE = "/api/v1/ingest/{group}/{name}"
 OPERATOR = "operator"
 LONGEST_TOKEN = 8192
 MOST_OWNERS = 1000
@@ -57,10 +63,10 @@ class Refused(Exception):
 
 
 class Gatekeeper:
-    """Validates tokens, and caches valid ones. `claims` are the claims that list owners' ids."""
+    """Validates tokens for an audience, and caches valid ones. `claims` are the claims that list owners' ids."""
 
-    def __init__(self, keys: Mapping[str, Key], claims: Collection[str]) -> None:
-        self._keys, self._claims = keys, claims
+    def __init__(self, keys: Mapping[str, Key], claims: Collection[str], audience: str = AUDIENCE) -> None:
+        self._keys, self._claims, self._audience = keys, claims, audience
         self._known: OrderedDict[str, Caller] = OrderedDict()
 
     def use(self, keys: Mapping[str, Key]) -> None:
@@ -96,24 +102,25 @@ class Gatekeeper:
                 token,
                 key.key,
                 algorithms=[key.algorithm],
-                audience=AUDIENCE,
-                options={"require": ["exp", "aud"], "verify_exp": False},
+                audience=self._audience,
+                # A token with both audiences reads, and doesn't ingest.
+                options={"require": ["exp", "aud"], "verify_exp": False, "strict_aud": self._audience == INGEST},
             )
         except Refused:
             raise
         except Exception as error:  # of any kind: a stranger's token may be nested, huge or of a wrong type
-            raise Refused(_why(error)) from None
+            raise Refused(_why(error, self._audience)) from None
         return _caller(claims, self._claims, sha256(token.encode()).hexdigest()[:12])
 
 
-def _why(error: Exception) -> str:
+def _why(error: Exception, audience: str) -> str:
     import jwt
 
     match error:
         case jwt.MissingRequiredClaimError():
             return f"the token has no `{error.claim}`"
         case jwt.InvalidAudienceError():
-            return f"the token isn't for `{AUDIENCE}`"
+            return f"the token isn't for `{audience}`"
         case jwt.ImmatureSignatureError():
             return "the token isn't valid yet"
         case _:
@@ -152,10 +159,19 @@ def _is_id(value: Any) -> bool:
 
 def token(key: Key, owns: Mapping[str, list[str]], operator: bool, now: float, seconds: float) -> str:
     """Return a signed token for an owner's ids, by claim, or for an operator. `now` is Unix time."""
-    import jwt
-
     claims: dict[str, Any] = {"aud": AUDIENCE, "iat": int(now), "exp": int(now + seconds)}
     claims |= {claim: ids for claim, ids in owns.items() if ids}
     if operator:
         claims["scope"] = OPERATOR
+    return _signed(key, claims)
+
+
+def ingest_token(key: Key, sources: Sequence[str], now: float, seconds: float) -> str:
+    """Return a signed token to send lines to sources, each given as `group.name`. `now` is Unix time."""
+    return _signed(key, {"aud": INGEST, "iat": int(now), "exp": int(now + seconds), SOURCES: list(sources)})
+
+
+def _signed(key: Key, claims: dict[str, Any]) -> str:
+    import jwt
+
     return jwt.encode(claims, key.key, algorithm=key.algorithm, headers={"kid": key.kid} if key.kid else None)

@@ -40,9 +40,12 @@ def application(site: Site, background: Callable[[], None] = lambda: None) -> Ga
         yield
         turning.cancel()
         site.stop()
+        if site.intake is not None:
+            await site.intake.stop()
 
     listed: list[Any] = [
-        Path_(_pattern(route), _endpoint(site, route), methods=["GET"]) for route in routes(site.offered)
+        Path_(_pattern(route), _endpoint(site, route), methods=["GET"])
+        for route in routes(site.offered, site.intake is not None)
     ]
     files = Files.read(manifests(site.offered.boards))
     pages = {**{f"/{board.api}": PAGES["/"] for board in site.offered.boards}, **PAGES}
@@ -65,6 +68,8 @@ async def _turning(site: Site) -> None:
         await asyncio.sleep(KEYS_EVERY)
         if site.keys.refresh():
             site.gatekeeper.use(site.keys.by_id)
+            if site.intake is not None:
+                site.intake.gatekeeper.use(site.keys.by_id)
 
 
 def _call(loop: asyncio.AbstractEventLoop, site: Site) -> None:

@@ -64,6 +64,11 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
     from sqlrun.serve.keys import HOW, Keys
 
     keys, loopback = Keys(options["keys"]), is_loopback(options["host"])
+    if options["ingest"] and not keys.by_id:
+        raise UsageError(
+            f"--ingest needs a key, because each sender needs a token. Set one: {HOW}; or name a file of keys: "
+            "--keys FILE"
+        )
     if not keys.by_id and not loopback:
         raise UsageError(
             f"{options['host']} is reached by others, and there is no key to know them by. Set one: {HOW}; "
@@ -76,10 +81,12 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
     console = Console()
     if not keys.by_id:
         console.print("There is no key: every user of this machine sees everything, as an operator.", "warning")
-    return _served(Ledger(warehouse, project.name, options["env"]), project, keys, loopback, options, console, clock)
+    ledger = Ledger(warehouse, project.name, options["env"])
+    return _served(root, ledger, project, keys, loopback, options, console, clock)
 
 
 def _served(
+    root: Path,
     ledger: Ledger,
     project: Project,
     keys: Any,
@@ -99,7 +106,7 @@ def _served(
 
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
         raise environments.unknown(ledger)
-    offered = offer(project)
+    offered = offer(project, required=not options["ingest"])
     reader = Reader(ledger.warehouse, offered)
     live = Live(clock, timedelta(minutes=parse_duration(options["stale_after"])))
     watcher = Watcher(ledger, reader, live)
@@ -107,7 +114,8 @@ def _served(
     watcher.look()
     rate, hosts = options["rate"], frozenset((*LOCAL_NAMES, *(name.lower() for name in options["allow_host"])))
     log = (lambda _: None) if options["no_access_log"] else logged
-    limits = Limits(rate, max(1.0, 5 * rate))
+    limits, metrics = Limits(rate, max(1.0, 5 * rate)), Metrics()
+    intake = _intake(root, project, keys, metrics, options, clock) if options["ingest"] else None
     site = Site(
         live=live,
         offered=offered,
@@ -115,22 +123,34 @@ def _served(
         keys=keys,
         gatekeeper=Gatekeeper(keys.by_id, offered.claims),
         limits=limits,
-        metrics=Metrics(),
+        metrics=metrics,
         hosts=hosts if loopback else None,
         log=log,
         operations=Operations(ledger, project),
+        intake=intake,
         proxies=Proxies.of(options["trusted_proxy"]),
     )
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     listening = _listening(options["host"], options["port"])
     found = addresses(f"http://{shown_host}:{options['port']}/", [board.api for board in offered.boards])
+    if intake is not None:
+        found.append(f"   lines for {', '.join(intake.doors)}: POST to /api/v1/ingest/GROUP/NAME")
     console.lines([f"Serving {shown}", *found])
     try:
         _run(application(site, watcher.start), listening)
     finally:
         watcher.stop()
     return 0
+
+
+def _intake(
+    root: Path, project: Project, keys: Any, metrics: Any, options: dict[str, Any], clock: Callable[[], datetime]
+) -> Any:
+    from sqlrun.serve.ingest.opening import Settings, opened
+
+    settings = Settings(options["ingest_rate"], options["ingest_body"] * 1024 * 1024, options["ingest_every"])
+    return opened(root, project, keys.by_id, metrics, clock, settings)
 
 
 def addresses(root: str, boards: Sequence[str]) -> list[str]:
@@ -205,15 +225,26 @@ def logged(entry: Mapping[str, Any]) -> None:
         give_up(sys.stdout, error)  # the log's reader may exit; the server continues
 
 
-def print_token(root: Path, owners: Sequence[str], operator: bool, hours: float, file: Path | None) -> int:
-    """Run `sqlrun serve token`: print a token. `owners` are its words `--ENTITY KEY`.
+def print_token(
+    root: Path, owners: Sequence[str], operator: bool, sources: Sequence[str], hours: float, file: Path | None
+) -> int:
+    """Run `sqlrun serve token`: print a token. `owners` are its words `--ENTITY KEY`, `sources` those of `--ingest`.
 
-    Raises: UsageError if there is neither an owner nor `operator`, the project lacks an entity, or no key can sign.
+    Raises: UsageError if there is neither an owner nor `operator` nor a source, or sources and one of the others; if
+        the project lacks an entity or a source; if no key can sign.
     """
     require_libraries()
-    from sqlrun.serve.access import token
+    from sqlrun.serve.access import ingest_token, token
     from sqlrun.serve.keys import Keys
 
+    if sources:
+        from sqlrun.serve.ingest.opening import require_sources
+
+        if owners or operator:
+            raise UsageError("a token for --ingest reads nothing. Make a second token to read")
+        require_sources(project_files.project(root, Cache.of(root)), sources)
+        Console().raw(ingest_token(Keys(file).signing(), sources, time.time(), hours * 3600))
+        return 0
     owns: dict[str, list[str]] = {}
     if owners or not operator:
         nouns = offer(project_files.project(root, Cache.of(root))).nouns
@@ -221,7 +252,7 @@ def print_token(root: Path, owners: Sequence[str], operator: bool, hours: float,
             owns.setdefault(nouns[noun], []).append(key)
     if not owns and not operator:
         options = ", ".join(f"--{noun} KEY" for noun in sorted(nouns)) or "--ENTITY KEY"
-        raise UsageError(f"name at least one key ({options}; repeatable), or --operator")
+        raise UsageError(f"name at least one key ({options}; repeatable), or --operator, or --ingest SOURCE")
     Console().raw(token(Keys(file).signing(), owns, operator, time.time(), hours * 3600))
     return 0
 

@@ -16,6 +16,7 @@ REQUEST_SECONDS = 15.0
 ANSWER_SECONDS = 60.0
 # Maximum bytes before the end of a request's headers: twice the gate's limit, which answers with an error.
 MOST_HEAD = 65_536
+HEAD_ENDS = b"\r\n\r\n"
 MOST_CONNECTIONS = 5000
 # File descriptors reserved for anything but connections.
 OTHER_FILES = 200
@@ -50,6 +51,7 @@ class Connection(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _writing: asyncio.TimerHandle | None = None
     _head = 0
+    _tail = b""
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -72,7 +74,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; reject a head that is too long."""
         if self._in_head:
-            self._head += len(data)
+            self._head += self._of_head(data)
             if self._head > MOST_HEAD:
                 # The deadline continues: it ends a connection whose peer doesn't read this either.
                 self.transport.write(TOO_LONG)
@@ -82,6 +84,13 @@ class Connection(HttpToolsProtocol):
         waits = self.cycle is None or self.cycle.response_complete
         if waits and self._deadline is None and self.timeout_keep_alive_task is None:
             self._await()
+
+    def _of_head(self, data: bytes) -> int:
+        """Return the number of received bytes that may belong to a head; its body may follow in the same piece."""
+        end = (self._tail + data).find(HEAD_ENDS)
+        size = len(data) if end < 0 else max(0, end + len(HEAD_ENDS) - len(self._tail))
+        self._tail = b"" if end >= 0 else (self._tail + data)[1 - len(HEAD_ENDS) :]
+        return size
 
     def on_message_begin(self) -> None:
         """Start the deadline for the end of a request."""

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlrun.serve.access import ANYBODY_HERE, Caller, Refused
+from sqlrun.serve.access import ANYBODY_HERE, INGEST_ROUTE, Caller, Refused
 from sqlrun.serve.answers import Answer, Headers, Message, Receive, Scope, Send, problem
+from sqlrun.serve.ingest.intake import PREFIX, Ignoring, Intake, Post
 from sqlrun.serve.proxies import FORWARDED
 from sqlrun.serve.site import Site
 
@@ -71,7 +72,7 @@ class Gate:
         finally:
             self._note(scope, status, length, time.perf_counter() - started)
 
-    def _refusal(self, scope: Scope) -> Answer | None:
+    def _refusal(self, scope: Scope) -> Answer | Post | Ignoring | None:
         """Return the answer that rejects a request, or None; an unexpected error counts as a bad request."""
         try:
             return self.refusal(scope)
@@ -79,8 +80,11 @@ class Gate:
             sys.stderr.write(f"sqlrun serve: {type(error).__name__} in the gate\n")
             return problem(400, "this request can't be read", CLOSE)
 
-    def refusal(self, scope: Scope) -> Answer | None:
-        """Return the answer that rejects a request; None if it may pass. Set the caller and address in `scope`."""
+    def refusal(self, scope: Scope) -> Answer | Post | Ignoring | None:
+        """Return what answers a request before the routes; None if it may pass. Set the caller and address in `scope`.
+
+        It is an answer that rejects the request, or the door for lines.
+        """
         headers = scope["headers"]
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
             return problem(414, "the address is too long", CLOSE)
@@ -89,6 +93,9 @@ class Gate:
         given: dict[bytes, bytes] = dict(headers)
         if self.site.hosts is not None and _host(given.get(b"host", b"")) not in self.site.hosts:
             return problem(421, "the Host header doesn't name this server; `--allow-host` adds a name", CLOSE)
+        intake = self.site.intake
+        if intake is not None and scope["path"].startswith(PREFIX):
+            return self._ingest(scope, given, intake)
         if scope["method"] not in ("GET", "HEAD"):
             return problem(405, "only GET and HEAD are supported", ((b"allow", b"GET, HEAD"), *CLOSE))
         if given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given:
@@ -101,6 +108,19 @@ class Gate:
         # Pages and their files have no limit: they are in memory, and all users behind a proxy may load them at once.
         is_page = scope["path"] in self.site.pages or scope["path"].startswith("/static/")
         return None if is_page else self._limited(scope[CALLER].id or address)
+
+    def _ingest(self, scope: Scope, given: Mapping[bytes, bytes], intake: Intake) -> Answer | Post | Ignoring:
+        """Return what answers a request that sends lines. Cookies are no token, and no answer allows another origin."""
+        scope[ROUTE], address = INGEST_ROUTE, self._address(scope, given)
+        scope[ADDRESS] = address
+        try:
+            caller = intake.caller(given.get(b"authorization"), time.time())
+        except Refused as error:
+            return self._limited(address) or intake.refused(error)
+        if caller is None and (limited := self._limited(address)):
+            return limited
+        scope[CALLER] = caller or NOBODY
+        return intake.check(scope, caller)
 
     def _address(self, scope: Scope, given: Mapping[bytes, bytes]) -> str:
         """Return the address of a request's caller; warn once about an undeclared proxy."""

@@ -21,6 +21,24 @@ class Metrics:
         self.age = Gauge("sqlrun_tick_age_seconds", "How old the shown tick's as_of is.", registry=self.registry)
         self.stale = Gauge("sqlrun_stale", "1 where the shown tick is older than it should be.", registry=self.registry)
         self.listeners = Gauge("sqlrun_event_streams", "Open streams of events.", registry=self.registry)
+        self._ingest = Counter(
+            "sqlrun_ingest_requests_total",
+            "Requests whose lines were accepted; `repeated`: again, by their idempotency key.",
+            ("source", "outcome"),
+            registry=self.registry,
+        )
+        self._lines = Counter(
+            "sqlrun_ingest_lines_total", "Lines written to a source.", ("source",), registry=self.registry
+        )
+        self._bytes = Counter(
+            "sqlrun_ingest_bytes_total", "Bytes written to a source.", ("source",), registry=self.registry
+        )
+        self._files = Counter(
+            "sqlrun_ingest_files_total", "Files written to a source's folder.", ("folder",), registry=self.registry
+        )
+        self._refused = Counter(
+            "sqlrun_ingest_refused_total", "Requests that weren't accepted.", ("reason",), registry=self.registry
+        )
         self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
@@ -31,6 +49,21 @@ class Metrics:
             self._children[(route, status)] = found
         found[0].inc()
         found[1].observe(seconds)
+
+    def accepted(self, source: str, lines: int, size: int, *, again: bool) -> None:
+        """Count an accepted request to a source; `again`: its lines had been written before."""
+        self._ingest.labels(source, "repeated" if again else "written").inc()
+        if not again:
+            self._lines.labels(source).inc(lines)
+            self._bytes.labels(source).inc(size)
+
+    def filed(self, folder: str) -> None:
+        """Count a file of a source's folder, given by its declared path."""
+        self._files.labels(folder).inc()
+
+    def refused(self, reason: str) -> None:
+        """Count a request that wasn't accepted, by one of a few reasons."""
+        self._refused.labels(reason).inc()
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

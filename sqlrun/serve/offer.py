@@ -47,10 +47,10 @@ class Offer:
         return owned | {board.entity.name: board.entity.plural for board in self.boards}
 
 
-def offer(project: Project) -> Offer:
+def offer(project: Project, required: bool = True) -> Offer:
     """Return what a project's exposures serve. A table in two exposures has the keys of both.
 
-    Raises: UsageError if no exposure is served, or two assign a table to different owners.
+    Raises: UsageError if no exposure is served and one is `required`, or two assign a table to different owners.
     """
     columns = {m.name: [c.name for c in m.columns] for m in project.models}
     columns |= {s.name: [c.name for c in s.columns] for s in project.seeds}
@@ -68,7 +68,7 @@ def offer(project: Project) -> Offer:
             keys = [key for key in exposure.serve.keys if key in columns[name]]
             keys = list(dict.fromkeys([*(known.keys if known else ()), *keys]))
             marts[name] = Mart(name, owned_by, claim, tuple(keys), grains[name] or tuple(columns[name]))
-    if not marts and not boards:
+    if required and not marts and not boards:
         raise UsageError(
             "no exposure says what may be served. Declare one in models/marts/_exposures.yml, with `serve:` or "
             "`dashboard:` under `config:`"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.dashboards.nouns import Dashboard, Ranked
+from sqlrun.serve.access import INGEST_ROUTE
 from sqlrun.serve.dashboard import known_fields
 from sqlrun.version import __version__
 
@@ -65,6 +66,22 @@ REFUSALS = {
     431: "The headers are too long.",
     503: "No tick is available yet, or the warehouse can't be read.",
 }
+ACCEPTED = _object(lines=COUNT, file=_text())
+INGEST_REFUSALS = {
+    400: "The body isn't JSON lines (the detail has the line's number), or a header or the query is wrong.",
+    401: "The token is missing, invalid, or not for ingest.",
+    404: "No such source, or the token isn't for it.",
+    405: "Only POST is supported.",
+    413: "The body has too many bytes or lines.",
+    414: "The address is too long.",
+    415: "The body is compressed, or its Content-Type isn't JSON.",
+    421: REFUSALS[421],
+    422: "An earlier request with this Idempotency-Key had another body.",
+    429: REFUSALS[429],
+    431: REFUSALS[431],
+    503: "The lines can't be written at the moment; nothing was written.",
+    507: "The disk is full; nothing was written.",
+}
 
 
 class Shapes:
@@ -108,24 +125,72 @@ def _item(ranked: Ranked) -> Schema:
     return _object(**fields | ({ranked.money: NUMBER} if ranked.money else {}))
 
 
-def description(routes: Iterable[Route]) -> Mapping[str, Any]:
-    """Return the OpenAPI description of routes; each path has one operation, a GET."""
+def description(routes: Iterable[Route], takes_lines: bool = False) -> Mapping[str, Any]:
+    """Return the OpenAPI description of routes; each path has one operation, a GET.
+
+    `takes_lines`: it also has the route for lines, a POST.
+    """
+    paths: Schema = {route.path: {"get": _operation(route)} for route in routes}
+    told = "Published ticks, read only."
+    if takes_lines:
+        paths |= {INGEST_ROUTE: {"post": _ingest()}}
+        told = "Published ticks, read only, and a route that takes lines for sources."
     return {
         "openapi": "3.1.0",
-        "info": {"title": "sqlrun serve", "version": __version__, "description": "Published ticks, read only."},
-        "paths": {route.path: {"get": _operation(route)} for route in routes},
+        "info": {"title": "sqlrun serve", "version": __version__, "description": told},
+        "paths": paths,
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "ingest": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+            },
             "schemas": {"Problem": PROBLEM},
         },
     }
 
 
-def _operation(route: Route) -> Schema:
-    inside = [
+def _in_path(path: str) -> list[Schema]:
+    return [
         {"name": name, "in": "path", "required": True, "schema": _text(minLength=1, maxLength=200)}
-        for name in re.findall(r"\{(\w+)\}", route.path)
+        for name in re.findall(r"\{(\w+)\}", path)
     ]
+
+
+def _ingest() -> Schema:
+    key = {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": False,
+        "schema": _text(minLength=1, maxLength=255),
+        "description": "The same key and body again write nothing, and get the first answer.",
+    }
+    told = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    line: Schema = {"type": "object"}
+    accepted = {
+        "description": "The lines are durable in a file of the source.",
+        "content": {"application/json": {"schema": ACCEPTED}},
+    }
+    return {
+        "operationId": "ingest",
+        "summary": "Write JSON lines to a source.",
+        "parameters": [*_in_path(INGEST_ROUTE), key],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/x-ndjson": {"schema": _text()},
+                "application/json": {"schema": {"oneOf": [line, _list(line)]}},
+            },
+        },
+        "responses": {
+            "202": accepted,
+            **{str(status): {"description": text, "content": told} for status, text in INGEST_REFUSALS.items()},
+        },
+        "security": [{"ingest": []}],
+    }
+
+
+def _operation(route: Route) -> Schema:
+    inside = _in_path(route.path)
     asked = [
         {"name": name, "in": "query", "required": False, "schema": kind.schema()}
         for name, kind in route.parameters.items()

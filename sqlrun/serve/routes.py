@@ -118,8 +118,11 @@ def _keys(offered: Offer) -> list[str]:
     return sorted({key for found in offered.marts.values() for key in found.keys})
 
 
-def routes(offered: Offer) -> tuple[Route, ...]:
-    """Return the routes of a server; the last one is their OpenAPI description."""
+def routes(offered: Offer, takes_lines: bool = False) -> tuple[Route, ...]:
+    """Return the routes of a server that answer GET; the last one is the OpenAPI description.
+
+    `takes_lines`: the description has the route for lines too, which `ingest/intake.py` answers.
+    """
     keys: dict[str, Kind] = {key: Text() for key in _keys(offered)}
     paged: dict[str, Kind] = {"limit": LIMIT, "cursor": CURSOR}
     found = (
@@ -148,7 +151,7 @@ def routes(offered: Offer) -> tuple[Route, ...]:
         ),
         Route("/metrics", "metrics", "Prometheus metrics; for operators.", metrics, operator=True, media="text/plain"),
     )
-    described = as_json(openapi.description(found))
+    described = as_json(openapi.description(found, takes_lines))
 
     async def description(ask: Ask) -> Answer:
         return Answer(200, described, headers=((b"cache-control", b"no-cache"),))

@@ -22,6 +22,7 @@ from sqlrun.serve.answers import (
     packing,
     problem,
 )
+from sqlrun.serve.ingest.intake import Intake
 from sqlrun.serve.keys import Keys
 from sqlrun.serve.limits import Limits
 from sqlrun.serve.live import Live
@@ -41,7 +42,8 @@ class Site:
     """One server.
 
     `proxies` are trusted to report callers' addresses. `hosts` are the valid names in Host headers; None: any.
-    `waiting` has the caller of each open stream of events. `recent` are the snapshots that cursors refer to, by mark.
+    `intake` takes lines for sources; None without `--ingest`. `waiting` has the caller of each open stream of events.
+    `recent` are the snapshots that cursors refer to, by mark.
     """
 
     live: Live
@@ -54,6 +56,7 @@ class Site:
     hosts: frozenset[str] | None
     log: Callable[[Mapping[str, Any]], None]
     operations: Operations
+    intake: Intake | None = None
     proxies: Proxies = field(default_factory=Proxies)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: dict[asyncio.Event, str] = field(default_factory=dict)
@@ -75,9 +78,11 @@ class Site:
             waiting.set()
 
     def stop(self) -> None:
-        """End all streams of events. Call it in the loop's thread."""
+        """End all streams of events, and let no request wait longer than needed. Call it in the loop's thread."""
         self.stopping.set()
         self.wake()
+        if self.intake is not None:
+            self.intake.hurry()
 
     def remember(self, snapshot: Snapshot) -> None:
         """Retain a tick for the cursors that refer to it."""

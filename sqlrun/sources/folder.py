@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.decoding import json_lines
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
+from sqlrun.project import BLANK_LINE
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import (
     Count,
@@ -29,7 +30,7 @@ from sqlrun.source_api import (
     Streamed,
     Streaming,
 )
-from sqlrun.sources import stream_checkpoint
+from sqlrun.sources import blank_lines, stream_checkpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,21 +111,25 @@ class Folder:
         """Return nothing: a file is missing as a whole, or not."""
         return ()
 
-    def part(self, origin: str) -> str:
-        """Return the origin: it is the file's name."""
-        return origin
-
     def shown(self, part: str) -> str:
         """Return the file's name."""
         return part
 
-    def extent(self, position: Position) -> int | None:
-        """Return nothing: a size in bytes isn't a number of lines."""
+    def span(self, position: Position) -> tuple[int | None, int | None]:
+        """Return the file's beginning and its end, in bytes."""
+        return 0, position[0]
+
+    def gaps(self, position: Position, lines: int) -> int | None:
+        """Return nothing: a file has lines only."""
         return None
 
     def oldest(self, origin: str) -> str:
         """Return the files of all lines."""
         return f"select distinct {origin} as file from held where {origin} is not null"
+
+    def part(self, origin: str) -> str:
+        """Return the origin: it is the file."""
+        return origin
 
     def summary(self, pending: Pending) -> str:
         """Return the number of new files, the first names, and the number of files that are being written."""
@@ -183,7 +188,7 @@ class Reading:
             if data is None:
                 continue
             parts.append(lines_of(data, name))
-            self.extents[name] = Extent(len(parts[-1]))
+            self.extents[name] = _extent(parts[-1])
             size += len(data)
             if size >= CHUNK:
                 yield table_of(parts)
@@ -199,6 +204,11 @@ class Reading:
         if data is None:
             self.changed.append(name)
         return data
+
+
+def _extent(lines: Any) -> Extent:
+    blank = blank_lines.count(lines.column("value"))
+    return Extent(len(lines), {BLANK_LINE: blank} if blank else {})
 
 
 def is_still_there(path: str) -> bool:
@@ -226,9 +236,9 @@ def listed(folder: str) -> dict[str, Position]:
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError as error:
-        raise EngineError(f"the source folder {folder} doesn't exist") from error
+        raise SourceError(f"the source folder {folder} doesn't exist") from error
     except OSError as error:
-        raise EngineError(f"the source folder {folder} can't be read: {error.strerror}") from error
+        raise SourceError(f"the source folder {folder} can't be read: {error.strerror}") from error
     found: dict[str, Position] = {}
     for entry in entries:
         if entry.name[0] not in "._" and is_source_file(entry):

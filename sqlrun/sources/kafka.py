@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlrun.errors import EngineError
-from sqlrun.project import Column, Topic
+from sqlrun.errors import SourceError
+from sqlrun.project import BLANK_LINE, Column, Topic
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import BLANK, Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
-from sqlrun.sources import attached
+from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
+from sqlrun.sources import attached, blank_lines
 from sqlrun.sources.folder import table_of
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 from sqlrun.transpile.writer import string
@@ -119,7 +119,7 @@ class Kafka:
         if self.topic.tombstones == "drop":
             yield TOMBSTONE, "value is null"
         if self.topic.value_format == "json":
-            yield BLANK, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
+            yield BLANK_LINE, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the ranges after the landed ones, at most `max_offsets_per_tick` offsets, and losses.
@@ -128,7 +128,7 @@ class Kafka:
         """
         topics = self.client.topics(self.topic.topic, self.topic.pattern)
         if not topics and not landed:
-            raise EngineError(f"SR748 {self.location} doesn't exist. Create it, or correct `topic` of the source")
+            raise SourceError(f"SR748 {self.location} doesn't exist. Create it, or correct `topic` of the source")
         parts = [Part(name, n, facts.id) for name, facts in topics.items() for n in facts.partitions]
         offsets = self.client.offsets([part.key for part in parts])
         losses = [*_gone(landed, topics), *self._lost(landed, parts, offsets)]
@@ -160,18 +160,18 @@ class Kafka:
                 aged.append(_loss("aged out", part, since, end, _unlanded(part, since, end, first), end))
         return (*gone, *aged)
 
-    def part(self, origin: str) -> str:
-        """Return topic and partition."""
-        return f"regexp_extract({origin}, '^(.*)/[0-9]+$', 1)"
-
     def shown(self, part: str) -> str:
         """Return topic and partition, without the topic's id."""
         return part_of(part).shown
 
-    def extent(self, position: Position) -> int | None:
-        """Return the number of offsets: transactions and compaction leave some without a message."""
+    def span(self, position: Position) -> tuple[int | None, int | None]:
+        """Return the first offset and the one after the last."""
+        return position
+
+    def gaps(self, position: Position, lines: int) -> int | None:
+        """Return the number of offsets without a message: transactions and compaction leave some."""
         since, until = position
-        return None if since is None or until is None else until - since
+        return None if since is None or until is None else until - since - lines
 
     def oldest(self, origin: str) -> str:
         """Return the first message of each partition."""
@@ -180,6 +180,10 @@ class Kafka:
             f"select {partition} || '/' || min(cast({offset} as bigint)) as file from held "
             f"where {origin} is not null group by {partition}"
         )
+
+    def part(self, origin: str) -> str:
+        """Return topic and partition of an origin, without its offset."""
+        return f"regexp_replace({origin}, '/[0-9]+$', '')"
 
     def missing(self, parts: Collection[str]) -> list[str]:
         """Return the partitions that don't exist, and the origins before the first retained offset."""
@@ -269,47 +273,44 @@ class Reading:
             for found in self.source.client.messages({key: one[1:] for key, one in ranges.items()}):
                 for key, messages in found.items():
                     counts[key] += len(messages)
-                    parts.append(self._lines(key, messages, dropped[key]))
+                    parts.append(self._lines(f"{key[0]}/{key[1]}", messages, dropped[key]))
                     size += parts[-1].nbytes
                 if size >= CHUNK:
                     yield table_of(parts)
                     parts, size = [], 0
         except OffsetsGoneError as error:
-            raise self._gone() or EngineError(f"SR748 {error} can't be read from its first offset") from error
+            raise self._gone() or SourceError(f"SR748 {error} can't be read from its first offset") from error
         gone = self._gone()
         if gone is not None:
             raise gone
         for key, (part, _, _) in ranges.items():
-            self.extents[part.name] = Extent(counts[key], dict(dropped[key]))
+            reasons = {reason: count for reason, count in dropped[key].items() if count}
+            self.extents[part.name] = Extent(counts[key], reasons)
         yield table_of(parts)
 
-    def _lines(self, key: tuple[str, int], messages: list[Any], dropped: Counter[str]) -> Any:
-        """Return a table of a partition's messages; add the ones left out to `dropped`."""
+    def _lines(self, place: str, messages: list[Any], dropped: Counter[str]) -> Any:
+        """Return a table of a partition's messages, and count the ones that are left out."""
+        topic = self.source.topic
         values: list[bytes | None] = [message.value() for message in messages]
-        reasons = [self._reason(value) for value in values]
-        if any(reasons):
-            dropped.update(filter(None, reasons))
-            messages = [message for message, reason in zip(messages, reasons, strict=True) if not reason]
+        if topic.tombstones == "drop" and None in values:
+            messages = [message for message, value in zip(messages, values, strict=True) if value is not None]
+            dropped[TOMBSTONE] += len(values) - len(messages)
             values = [message.value() for message in messages]
-        if self.source.topic.value_format == "text":
+        if topic.value_format == "text":
             values = [None] * len(values)
         if self.source.columns or None in values:
             values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
-        start = f"{key[0]}/{key[1]}".encode()
-        return _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
+        start = place.encode()
+        table = _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
+        # The landing query leaves these out.
+        dropped[BLANK_LINE] += blank_lines.count(table.column("value"))
+        return table
 
     def _joined(self, value: bytes | None, message: Any) -> bytes:
         text = None if value is None else attached.text_of(value)
         return attached.joined(text, attached.members(self.source.columns, message)).encode()
 
-    def _reason(self, value: bytes | None) -> str:
-        """Return why a message is left out; "" if it has a line."""
-        topic = self.source.topic
-        if value is None:
-            return TOMBSTONE if topic.tombstones == "drop" else ""
-        return BLANK if topic.value_format == "json" and not value.strip(b" \t") else ""
-
-    def _gone(self) -> EngineError | None:
+    def _gone(self) -> SourceError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
 
         Offsets without a message are no loss as long as the range's beginning is retained: they belong to a
@@ -318,7 +319,7 @@ class Reading:
         told = "; ".join(loss.what for loss in self.source.lost(self.parts))
         if not told:
             return None
-        return EngineError(
+        return SourceError(
             f"SR747 the broker deleted messages before they were read: {told}. Retain messages for longer. To record "
             "the loss and continue: sqlrun source accept-loss"
         )

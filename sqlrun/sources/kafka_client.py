@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlrun.project import Connection
@@ -223,10 +223,10 @@ class Client:
             told = error.args[0].str() if hasattr(error.args[0], "str") else str(error.args[0])
             raise self._unreachable(f"{told} (while it tried to {what})") from error
 
-    def _unreachable(self, told: str) -> EngineError:
+    def _unreachable(self, told: str) -> SourceError:
         heard = [text for text in dict.fromkeys(self._heard) if text not in told]
         more = f": {'; '.join(heard)}" if heard else ""
-        return EngineError(
+        return SourceError(
             f"SR748 the broker of the connection `{self.name}` doesn't answer: {told}{more}. Check that it runs, and "
             "`bootstrap`, `protocol`, `username` and `password` of the connection in the profile"
         )
@@ -253,5 +253,5 @@ def kafka_library() -> Any:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise EngineError(f"Kafka needs the package confluent-kafka: {EXTRA}") from error
+        raise SourceError(f"Kafka needs the package confluent-kafka: {EXTRA}") from error
     return confluent_kafka

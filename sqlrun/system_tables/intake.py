@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlrun.engine_api import StoredColumn, TableSpec
-from sqlrun.engines.delta import table as delta_table
 from sqlrun.publish.environment_paths import system_folder
 from sqlrun.system_tables import receipts
 
@@ -113,12 +112,11 @@ def read(warehouse: str, env: str, model: str = "", since: int = 0) -> list[dict
     return sorted(mine, key=lambda row: (row["tick"], row["path"], row["version"], row["part"], row["since"] or 0))
 
 
-def of_versions(warehouse: str, env: str, path: str, after: int) -> dict[int, list[dict[str, Any]]]:
-    """Return the rows of the batches after a version of a landing table, by version."""
-    if delta_table.head(path_of(warehouse, env)) is None:
-        return {}
-    found: dict[int, list[dict[str, Any]]] = {}
-    for row in receipts.rows(table_of(warehouse, env), ("path", "version", "unexplained", "part")):
-        if row["path"] == path and row["version"] > after:
-            found.setdefault(row["version"], []).append(row)
+def unexplained(warehouse: str, env: str, path: str, after: int) -> dict[int, int]:
+    """Return the number of unexplained lines of each recorded version of a landing table after one."""
+    names = ("path", "version", "unexplained")
+    found: dict[int, int] = {}
+    for row in receipts.rows(table_of(warehouse, env), names, f"version > {after}"):
+        if row["path"] == path:
+            found[row["version"]] = found.get(row["version"], 0) + (row["unexplained"] or 0)
     return found

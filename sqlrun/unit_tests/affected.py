@@ -23,7 +23,7 @@ def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
     project = prepared.project
     columns = {model.name: facts(model.columns) for model in project.models}
     columns |= {seed.name: facts(seed.columns) for seed in project.seeds}
-    columns |= {source.table: facts(source.columns) for source in project.sources}
+    columns |= {source.table: [facts(source.columns), facts(source.drop_where)] for source in project.sources}
     queries = {query.name: query for query in prepared.queries}
     found: dict[str, object] = {}
     for test in tests:

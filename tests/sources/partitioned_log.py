@@ -78,9 +78,13 @@ class Log:
         """Return the partition."""
         return part
 
-    def extent(self, position: Position) -> int | None:
-        """Return the number of lines."""
-        return (position[1] or 0) - (position[0] or 0)
+    def span(self, position: Position) -> tuple[int | None, int | None]:
+        """Return the range."""
+        return position
+
+    def gaps(self, position: Position, lines: int) -> int | None:
+        """Return the rest of the range."""
+        return (position[1] or 0) - (position[0] or 0) - lines
 
     def oldest(self, origin: str) -> str:
         """Return all origins."""

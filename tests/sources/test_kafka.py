@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.project import Connection
+from sqlrun.source_api import Extent
+from sqlrun.sources import kafka
 from tests.support.kafka_site import Topic, line, made
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
@@ -205,19 +208,10 @@ def test_lines_of_a_build_that_died_before_it_accounted_for_them_are_counted_aga
 
 
 def test_unexplained_lines_stop_the_tick(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlrun.engines.duckdb import landing
-
     one = topic(tmp_path, broker)
     one.send(line(1), line(2), line(3))
-    real = landing.planned_landing.Committed
     with monkeypatch.context() as patch:
-        more = {"lines": 4}
-        patch.setattr(
-            landing, "Committed",
-            lambda rows, left, parts, extents: real(
-                rows, left, parts, {name: type(e)(more["lines"], e.dropped) for name, e in extents.items()}
-            ),
-        )  # fmt: skip
+        patch.setattr(kafka, "Extent", lambda lines, dropped: Extent(lines + 1, dropped))
         message = one.problem()
     assert "SR744" in message and "1 fewer" in message
     assert "SR744" in one.problem()
@@ -233,6 +227,24 @@ def test_a_broker_that_is_away_stops_its_source_with_a_clear_end(tmp_path: Path,
     message = one.problem()
     assert "SR748" in message and "connection `kafka`" in message
     own_broker.start()
+
+    assert one.tick().published
+    assert one.landed() == ["o1", "o2"]
+
+
+def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broker) -> None:
+    """A tick is published without new lines of the skipped source, and says so; later ticks land them."""
+    one = topic(tmp_path, broker, declared="if_unreadable: skip")
+    one.send(line(1))
+    assert one.tick().published
+    one.send(line(2))
+    known = one.site.connections
+    one.site.connections = {"kafka": Connection("127.0.0.1:1")}
+    result = one.tick()
+    assert result.published
+    assert any("SR748" in stage.note and "if_unreadable" in stage.note for n in result.nodes for stage in n.stages)
+    assert one.landed() == ["o1"]
+    one.site.connections = known
 
     assert one.tick().published
     assert one.landed() == ["o1", "o2"]

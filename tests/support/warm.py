@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,9 +89,16 @@ def _become(asked: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
+        threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
         asked.sendall(str(run(arguments)).encode())
     finally:
         os._exit(0)
+
+
+def _end_with(asked: socket.socket) -> None:
+    """Stop this fork when its client is killed, as a server in the background is."""
+    if not asked.recv(1):
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

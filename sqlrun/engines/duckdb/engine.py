@@ -155,7 +155,8 @@ class DuckDBEngine:
         """Land the files that are in no batch yet; replay a batch that was planned and not committed."""
         started = time.perf_counter()
         if landed_elsewhere.nothing_waits(landing, self.name):
-            return Written(delta_table.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
+            version = delta_table.head(landing.table.path) or 0
+            return Written(version, Receipt(time.perf_counter() - started))
         sessions: list[duckdb.DuckDBPyConnection] = []
 
         def interrupt() -> None:
@@ -170,15 +171,11 @@ class DuckDBEngine:
 
             commit = partial(duckdb_landing.commit, session)
             landed = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
-        version = delta_table.head(landing.table.path)
-        assert version is not None
+        head = delta_table.head(landing.table.path)
+        assert head is not None
         seconds = time.perf_counter() - started
-        return Written(
-            version,
-            Receipt(seconds, rows_written=landed.rows, commits=1 if landed.rows else 0),
-            landed.notes,
-            landed.batches,
-        )
+        receipt = Receipt(seconds, rows_written=landed.rows, commits=1 if landed.rows else 0)
+        return Written(head, receipt, landed.notes, landed.batches)
 
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""

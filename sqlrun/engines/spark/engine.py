@@ -18,6 +18,7 @@ from sqlrun.engine_api import (
     NONE_GIVEN,
     Append,
     Dialect,
+    LandedBatch,
     Landing,
     Load,
     Merge,
@@ -149,10 +150,13 @@ class SparkEngine:
         if spark_landing.nothing_new(landing, known):
             return Written(before, Receipt(time.perf_counter() - started), notes)
         with self._session() as session, self._limited(session, landing.table.name, landing.sql) as (_, cancel):
-            spark_landing.stream(session, landing, known, cancel)
+            counts = spark_landing.stream(session, landing, known, cancel)
         after = delta_table.head(landing.table.path)
         assert after is not None
-        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
+        receipt = Receipt(time.perf_counter() - started, commits=after - before)
+        commits = tuple(range(before + 1, after + 1))
+        batches = (LandedBatch(commits, known.pending.ready, {}, counts),) if commits else ()
+        return Written(after, receipt, notes, batches)
 
     def _planned(self, landing: Landing) -> Written:
         started = time.perf_counter()

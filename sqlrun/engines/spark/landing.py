@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlrun.engine_api import Landing
+from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark import conf as spark_conf
+from sqlrun.engines.spark import line_counts
 from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.load.forbidden_names import path_fault
@@ -88,6 +89,10 @@ def _require_held(landing: Landing) -> None:
         )
 
 
+# A session keeps no reports of a stream's batches; a landing counts its lines from all of them.
+REPORTS = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """The contents of a stream's checkpoint, and how the source differs from it; each is read once."""
@@ -141,20 +146,24 @@ def _spelled(session: Any, folder: str) -> str:
     return spelled
 
 
-def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None:
-    """Run the landing query over all new files, then stop."""
+def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> LineCounts:
+    """Run the landing query over all new files, then stop; return what became of their lines."""
     # A row whose expression fails is quarantined with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
     source = _streaming(landing).stream(accept_lost=landing.accept_lost)
-    for key, value in source.settings.items():
+    settings = {**source.settings, **REPORTS}
+    for key, value in settings.items():
         session.conf.set(key, value)
     spark_conf.choose(session, _waiting_lines(landing, known))
     if known.log:
         _streaming(landing).relocate(landing.checkpoint, partial(_spelled, session))
     try:
         lines = session.readStream.format(source.format).options(**source.options).load(source.path)
-        lines.selectExpr(*source.columns).createOrReplaceTempView("lines")
+        lines = lines.selectExpr(*source.columns).observe(line_counts.LINES, *line_counts.of_lines())
+        lines.createOrReplaceTempView("lines")
         found = session.sql(landing.sql)
+        if landing.drops:
+            found = line_counts.landed(found.observe(line_counts.ROWS, *line_counts.of_rows(landing)))
         if cancel.asked:
             raise _stopped(landing)
         query = (
@@ -172,9 +181,23 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None
             raise _stopped(landing)
         identity = f"{landing.table.path}/{IDENTITY}"
         storage_of(identity).put(identity, str(query.id).encode(), synced=True)
+        return _counted(landing, query)
     finally:
-        for key in ("spark.sql.ansi.enabled", *source.settings):
+        for key in ("spark.sql.ansi.enabled", *settings):
             session.conf.unset(key)
+
+
+def _counted(landing: Landing, query: Any) -> LineCounts:
+    """Return the counts of all batches of a stream, from the metrics that it reports with each."""
+    batches = {progress.batchId: progress.observedMetrics for progress in query.recentProgress}
+    found = [metrics for metrics in batches.values() if line_counts.LINES in metrics]
+    if not found:
+        return UNKNOWN_LINES
+    counts = NO_LINES
+    for metrics in found:
+        rows = metrics[line_counts.ROWS] if landing.drops else {}
+        counts += line_counts.counts(landing, metrics[line_counts.LINES], rows)
+    return counts
 
 
 def _stopped(landing: Landing) -> EngineError:

@@ -15,6 +15,7 @@ from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.planned_landing import Batch, Committed
 from sqlrun.engines.spark import conf as spark_conf
+from sqlrun.engines.spark import line_counts
 from sqlrun.errors import EngineError
 from sqlrun.source_api import Extent, Positions, SourceReader
 from sqlrun.transpile.writer import string
@@ -22,6 +23,8 @@ from sqlrun.transpile.writer import string
 LINES = "value string, file string"
 # Maximum number of parts that a batch counts apart.
 MOST_COUNTED = 256
+# Name of the counts of all parts of a batch.
+TOGETHER = ""
 
 
 def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
@@ -34,13 +37,17 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
     try:
         lines, counted = _counted(_lines(spark, landing.source, batch.parts), landing.source, batch.parts)
         lines.createOrReplaceTempView("lines")
+        rows, kept = spark.sql(landing.sql), None
+        if landing.drops:
+            rows, kept = line_counts.observed(rows, line_counts.ROWS, line_counts.of_rows(landing))
+            rows = line_counts.landed(rows)
         metadata = {
             **landing.metadata,
             foreign_commits.BY: "landing",
             "sqlrun.tick": str(batch.number),
             "sqlrun.files": str(len(batch.parts)),
         }
-        writer = spark.sql(landing.sql).write.format("delta").mode("append")
+        writer = rows.write.format("delta").mode("append")
         writer = writer.option("txnAppId", batch.app_id).option("txnVersion", str(batch.number))
         writer.option("userMetadata", json.dumps(metadata)).save(landing.table.path)
     finally:
@@ -53,8 +60,10 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
             f"{landing.table.name} is at version {after} after landing instead of {base + 1}", model=landing.table.name
         )
     landing.source.commit(batch.parts)
-    rows = delta_table.rows_changed(landing.table.path, (after,))
-    return Committed(rows, (), batch.parts, counted())
+    extents = counted()
+    counts = line_counts.of_batch(landing, extents, {} if kept is None else kept.get)
+    written = delta_table.rows_changed(landing.table.path, (after,))
+    return Committed(written, (), batch.parts, {} if TOGETHER in extents else extents, counts)
 
 
 def _lines(spark: Any, source: SourceReader, parts: Positions) -> Any:
@@ -78,7 +87,7 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
     from pyspark.sql import functions as f
 
     frame = source.frame(parts) if "dropped" in lines.columns else None
-    names = list(parts) if frame is not None and len(parts) <= MOST_COUNTED else [""]
+    names = list(parts) if frame is not None and len(parts) <= MOST_COUNTED else [TOGETHER]
     reasons = [reason for reason, _ in frame.drops] if frame is not None else []
     counts = {}
     for number, name in enumerate(names):

@@ -18,13 +18,14 @@ from sqlglot import exp
 from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.incremental import statement_cache, types
 from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.landing import drops as landing_drops
 from sqlrun.incremental.landing import fields as landing_fields
 from sqlrun.incremental.landing import line_grammar, line_pattern, undeclared_fields
 from sqlrun.incremental.operators.filter import Filter
 from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.stages import Stage, collapse
-from sqlrun.project import Source
+from sqlrun.project import BLANK_LINE, FILTERED, Source
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
@@ -32,6 +33,8 @@ from sqlrun.transpile.dialect import DIALECT
 REASON, RAW, ORIGIN, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
 QUARANTINED_ROWS = f"{REASON} is not null"
 RESCUED, ABSENT = "_rescued", "_absent"
+# Why a line is left out, in a query `with_dropped`; no table stores it.
+DROPPED = "_dropped"
 NO_OBJECT = "not a JSON object"
 PROVENANCE = (
     StoredColumn(REASON, "string"),
@@ -62,23 +65,36 @@ def query(
     landed_at: datetime,
     *,
     with_text: bool = False,
+    with_dropped: bool = False,
 ) -> str:
     """Return the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones.
 
-    `with_text`: valid rows keep their line's text, too.
+    `with_text`: valid rows keep their line's text, too. `with_dropped`: lines that are left out are rows with the
+    reason in a last column `_dropped`, which is NULL for all others; their text is kept, their values mean nothing.
     """
     # All but the time of landing is the same in every tick.
-    kind = ("landing", source, tuple(rules), dialect)
-    ctes = statement_cache.cached(stage, kind, lambda: _ctes(stage, source, rules, dialect))
-    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
+    kind = ("landing", source, tuple(rules), dialect, with_dropped)
+    ctes = statement_cache.cached(stage, kind, lambda: _ctes(stage, source, rules, dialect, with_dropped))
+    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text, with_dropped)}"
 
 
-def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect) -> str:
+def drops(stage: Stage, source: Source) -> tuple[str, ...]:
+    """Return the reasons why lines other than blank ones can be left out; () if none can.
+
+    They are in the order in which they are tested: the source's drop rules, then the model's own WHERE.
+    """
+    assert stage.node is not None
+    filters = _condition(collapse(stage.node)[1]) is not None
+    return (*(rule.reason for rule in source.drop_where), *([FILTERED] if filters else []))
+
+
+def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect, with_dropped: bool) -> str:
+    modelled = _modelled_or_dropped(stage, source, dialect) if with_dropped else _modelled(stage, source, dialect)
     parts = [
-        ("_parsed", _parsed(source, dialect)),
+        ("_parsed", _parsed(source, dialect, with_dropped)),
         *_typed_parts(source, dialect),
-        ("_modelled", _modelled(stage, dialect)),
-        ("_judged", _dialect(_judged(stage, rules), dialect)),
+        ("_modelled", modelled),
+        ("_judged", _dialect(_judged(stage, rules, with_dropped), dialect)),
     ]
     return ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
 
@@ -93,19 +109,21 @@ def _dialect(text: str, dialect: Dialect) -> str:
     return text if dialect == "spark" else sql.expression(sqlglot.parse_one(text, read=DIALECT), dialect)
 
 
-def _parsed(source: Source, dialect: Dialect) -> str:
+def _parsed(source: Source, dialect: Dialect, with_blank: bool = False) -> str:
     """Return SQL that parses each line to a JSON object whose leaves are text.
 
-    `_json` is NULL if the line isn't an object or has another shape. `_twice` is true if a key occurs twice. A line of
-    the usual form needs no further test; `line_grammar` prepares any other line.
+    Lines of blanks are left out, or kept `with_blank`. `_json` is NULL if the line isn't an object or has another
+    shape. `_twice` is true if a key occurs twice. A line of the usual form needs no further test; `line_grammar`
+    prepares any other line.
     """
     form = line_pattern.usual(source, dialect)
     usual = "false" if form is None else line_grammar.matches("value", form, dialect)
     short = line_grammar.short("value", dialect)
-    return _read_by_spark(source, short, usual) if dialect == "spark" else _read_by_duckdb(source, short, usual)
+    read = _read_by_spark if dialect == "spark" else _read_by_duckdb
+    return read(source, short, usual, with_blank)
 
 
-def _read_by_spark(source: Source, short: str, usual: str) -> str:
+def _read_by_spark(source: Source, short: str, usual: str, with_blank: bool) -> str:
     fields = ", ".join(f"{sql.identifier(c.name, 'spark')} {_as_text(types.parse(c.type))}" for c in source.columns)
     options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
     schema = sql.string(f"{fields}, _corrupt string", "spark")
@@ -115,6 +133,7 @@ def _read_by_spark(source: Source, short: str, usual: str) -> str:
     twice = undeclared_fields.twice(source, "spark")
     well_formed, readable = (line_grammar.well_formed("_raw", "spark"), line_grammar.readable("_raw", "spark"))
     rescued, absent = undeclared_fields.rescued(source, "spark"), undeclared_fields.absent(source, "spark")
+    where = "" if with_blank else f"\n        where {line_grammar.stripped('value', 'spark')} <> ''"
     return (
         "select _raw, _file, _long, _usual,\n"
         "    case when _object._corrupt is null and _alone then _object end as _json,\n"
@@ -124,17 +143,20 @@ def _read_by_spark(source: Source, short: str, usual: str) -> str:
         f"from (select *, from_json(_text, {schema}, {options}) as _object, _usual or {alone} as _alone from (\n"
         f"    select *, case when _usual then _raw when _well_formed then {readable} end as _text from (\n"
         f"    select *, case when _usual or _long then false else {well_formed} end as _well_formed from (\n"
-        f"    select value as _raw, file as _file, not {short} as _long, {short} and {usual} as _usual from lines\n"
-        f"        where {line_grammar.stripped('value', 'spark')} <> ''))))"
+        f"    select value as _raw, file as _file, not {short} as _long, {short} and {usual} as _usual from lines"
+        f"{where}))))"
     )
 
 
-def _read_by_duckdb(source: Source, short: str, usual: str) -> str:
+def _read_by_duckdb(source: Source, short: str, usual: str, with_blank: bool) -> str:
     shape = "{" + ", ".join(f'"{c.name}": {_as_json(types.parse(c.type))}' for c in source.columns) + "}"
     read = f"from_json(_line, {sql.string(shape, 'duckdb')})"
     tests = ["json_type(_line) = 'OBJECT'"]
     tests += [test for c in source.columns for test in _shaped(f'$."{c.name}"', types.parse(c.type))]
     well_formed = line_grammar.well_formed("value", "duckdb")
+    # Trimming scans the whole text: most lines skip it.
+    filled = f"starts_with(value, '{{') or {line_grammar.stripped('value', 'duckdb')} <> ''"
+    where = "" if with_blank else f"\n        where {filled}"
     return (
         "select value as _raw, file as _file, _long,\n"
         f"    case when _usual then {read} when {' and '.join(tests)} then try({read}) end as _json,\n"
@@ -148,9 +170,8 @@ def _read_by_duckdb(source: Source, short: str, usual: str) -> str:
         "        case when _usual then value when json_valid(_text) then _text end as _line\n"
         "    from (select value, file, _long, _usual, case when not _usual and not _long and "
         f"{well_formed} then {line_grammar.readable('value', 'duckdb')} end as _text\n"
-        f"    from (select value, file, not {short} as _long, {short} and {usual} as _usual from lines\n"
-        # Trimming scans the whole text: most lines skip it.
-        f"        where starts_with(value, '{{') or {line_grammar.stripped('value', 'duckdb')} <> ''))))"
+        f"    from (select value, file, not {short} as _long, {short} and {usual} as _usual from lines"
+        f"{where}))))"
     )
 
 
@@ -238,17 +259,44 @@ def _reasons(source: Source, dialect: Dialect) -> str:
     return f"case {' '.join(reasons)} end"
 
 
-def _modelled(stage: Stage, dialect: Dialect) -> str:
-    """Return the analyst's query over the typed rows; an expression that fails is NULL, so that the tick goes on."""
+def _modelled(stage: Stage, source: Source, dialect: Dialect) -> str:
+    """Return the analyst's query over the typed rows; an expression that fails is NULL, so that the tick goes on.
+
+    A line for which a drop rule is true isn't a row, unless it has a reason for quarantine.
+    """
+    items, condition = _selected(stage, dialect)
+    tests = [sql.attempted(condition, dialect)] if condition is not None else []
+    tests += [f"not coalesce({test}, false)" for _, test in drop_tests(source, dialect)]
+    where = f" where ({' and '.join(tests)}) or {REASON} is not null" if tests else ""
+    return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {items} from _typed{where}"
+
+
+def _modelled_or_dropped(stage: Stage, source: Source, dialect: Dialect) -> str:
+    """Return the analyst's query over all typed rows, with the reason why one is left out."""
+    items, condition = _selected(stage, dialect)
+    blank = f"coalesce({line_grammar.stripped('_raw', dialect)}, '') = ''"
+    # A line of blanks is no object; only such lines are trimmed.
+    unread = f"{REASON} in ('{NO_OBJECT}', '{line_grammar.TOO_LONG}')"
+    cases = [f"when {unread} and {blank} then '{BLANK_LINE}'", f"when {REASON} is not null then null"]
+    cases += [f"when {test} then {sql.string(reason, dialect)}" for reason, test in drop_tests(source, dialect)]
+    if condition is not None:
+        cases.append(f"when not coalesce({sql.attempted(condition, dialect)}, false) then '{FILTERED}'")
+    dropped = f"case {' '.join(cases)} end as {DROPPED}"
+    return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {dropped}, {items} from _typed"
+
+
+def _selected(stage: Stage, dialect: Dialect) -> tuple[str, exp.Expr | None]:
+    """Return the items of the analyst's query as SQL, and its condition."""
     assert stage.node is not None
     top, below = collapse(stage.node)
-    condition = _condition(below)
     kinds = {c.name: c.type for c in stage.columns}
-    items = []
-    for name, value in top:
-        items.append(f"{sql.attempted(value, dialect, kinds[name])} as {sql.identifier(name, dialect)}")
-    where = f" where ({sql.attempted(condition, dialect)}) or {REASON} is not null" if condition is not None else ""
-    return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {', '.join(items)} from _typed{where}"
+    items = [f"{sql.attempted(value, dialect, kinds[name])} as {sql.identifier(name, dialect)}" for name, value in top]
+    return ", ".join(items), _condition(below)
+
+
+def drop_tests(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
+    """Return the reason and the test of each drop rule, over the source's typed columns; a test that fails is NULL."""
+    return [(reason, sql.attempted(tree, dialect)) for reason, tree in landing_drops.conditions(source)]
 
 
 def _condition(node: Node) -> exp.Expr | None:
@@ -265,9 +313,10 @@ def _condition(node: Node) -> exp.Expr | None:
             raise AssertionError("a landing query only filters and projects")
 
 
-def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
+def _judged(stage: Stage, rules: Sequence[Rule], with_dropped: bool = False) -> str:
     """Return SQL that adds the reasons of the contract and of the quarantining expectations."""
-    reasons = [f"when {REASON} is not null then {REASON}"]
+    reasons = [f"when {DROPPED} is not null then null"] if with_dropped else []
+    reasons += [f"when {REASON} is not null then {REASON}"]
     required = [column.name for column in stage.columns if not column.nullable]
     reasons += [
         f"when {sql.identifier(name, 'spark')} is null then {sql.string(f'{name}: no value', 'spark')}"
@@ -276,7 +325,8 @@ def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
     for rule in rules:
         reasons.append(f"when not ({rule.passes}) then {sql.string(rule.reason, 'spark')}")
     names = sql.names((c.name for c in stage.columns), "spark")
-    return f"select {names}, case {' '.join(reasons)} end as {REASON}, _raw, _file, {RESCUED}, {ABSENT} from _modelled"
+    hidden = f"_raw, _file, {RESCUED}, {ABSENT}{f', {DROPPED}' if with_dropped else ''}"
+    return f"select {names}, case {' '.join(reasons)} end as {REASON}, {hidden} from _modelled"
 
 
 def breaks(stage: Stage, rules: Sequence[Rule], dialect: Dialect) -> str:
@@ -286,10 +336,11 @@ def breaks(stage: Stage, rules: Sequence[Rule], dialect: Dialect) -> str:
     return " or ".join(f"({_dialect(test, dialect)})" for test in tests)
 
 
-def _final(stage: Stage, dialect: Dialect, landed_at: datetime, with_text: bool) -> str:
+def _final(stage: Stage, dialect: Dialect, landed_at: datetime, with_text: bool, with_dropped: bool) -> str:
     names = sql.names((c.name for c in stage.columns), dialect)
-    text = "_raw" if with_text else f"case when {REASON} is not null then _raw end"
+    shown = f"{REASON} is not null{f' or {DROPPED} is not null' if with_dropped else ''}"
+    text = "_raw" if with_text else f"case when {shown} then _raw end"
     return (
-        f"select {names}, {REASON}, {text} as {RAW}, _file as {ORIGIN}, "
-        f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT}, {RESCUED}, {ABSENT} from _judged"
+        f"select {names}, {REASON}, {text} as {RAW}, _file as {ORIGIN}, {sql.timestamp(landed_at, dialect)} "
+        f"as {LANDED_AT}, {RESCUED}, {ABSENT}{f', {DROPPED}' if with_dropped else ''} from _judged"
     )

@@ -10,7 +10,7 @@ from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.parse.parse import Query
-from sqlrun.project import Change, Column, Given, Project, UnitTest
+from sqlrun.project import Change, Column, Given, Project, Source, UnitTest
 from sqlrun.test_definitions.names import inner
 
 
@@ -18,7 +18,7 @@ from sqlrun.test_definitions.names import inner
 class Input:
     """A relation with given rows, or an empty one; `label` is its name in the test.
 
-    `grows`: it is append-only, like a source.
+    `grows`: it is append-only, like a source. `source`: the source whose lines these rows are.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Input:
     grain: tuple[str, ...] = ()
     repeats: bool = False
     grows: bool = False
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,8 @@ class _Walk:
     def input(self, name: str, known: Mapping[str, Compiled]) -> Input:
         """Return an input for a relation that isn't computed."""
         if name in self._sources:
-            return Input(name, self.label(name), self._sources[name].columns, grows=True)
+            source = self._sources[name]
+            return Input(name, self.label(name), source.columns, grows=True, source=source)
         seed = next((seed for seed in self._project.seeds if seed.name == name), None)
         if seed is not None:
             return Input(name, self.label(name), seed.columns, seed.grain)

@@ -15,7 +15,7 @@ from sqlrun.engines.duckdb.memory_texts import Written
 from sqlrun.errors import Place
 from sqlrun.incremental import types
 from sqlrun.incremental.compile import Compiled
-from sqlrun.incremental.landing.query import Rule
+from sqlrun.incremental.landing.query import Rule, drop_tests
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.project import Change, Column, Expected, Given, Row, UnitTest
@@ -104,6 +104,12 @@ class Play:
             self._memory.connection.execute(f"insert into {changes} by name {text}")
         else:
             self._add_rows(one, given.rows)
+        self._drop(one)
+
+    def _drop(self, one: Input) -> None:
+        """Remove the added rows of a source that its drop rules leave out."""
+        for _, test in drop_tests(one.source, "duckdb") if one.source else ():
+            self._memory.connection.execute(f"delete from {relation(one.name, 'changes')} where {test}")
 
     def _add_rows(self, one: Input, rows: Iterable[Row]) -> None:
         values = ", ".join(f"({_values(row, one.columns)}, 1)" for row in rows)
@@ -136,6 +142,7 @@ class Play:
             self._remove_row(one, row, one.grain, change.place)
             self._add_updated(one, row)
         self._add_rows(one, change.came)
+        self._drop(one)
         if change.lines is not None:
             self._land(one.name, change.lines)
 
