@@ -234,17 +234,18 @@ def main() -> None:
         address, limit, folder = chosen.worker.split(" ", 2)
         worker(address, int(limit), Path(folder))
         return
-    shutil.rmtree(chosen.folder, ignore_errors=True)
-    broker = Broker(chosen.folder / "broker")
+    folder = chosen.folder.resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    broker = Broker(folder / "broker")
     broker.start()
     parts = chosen.parts.split(",")
     try:
         if "duckdb" in parts:
-            duckdb(broker, chosen.folder, chosen.repeat)
+            duckdb(broker, folder, chosen.repeat)
         if "spark" in parts:
-            spark(broker, chosen.folder, chosen.repeat)
+            spark(broker, folder, chosen.repeat)
         if "backlog" in parts:
-            backlog(broker, chosen.folder)
+            backlog(broker, folder)
     finally:
         broker.stop()
 
