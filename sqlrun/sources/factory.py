@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlrun.errors import SourceError
 from sqlrun.project import JSON, KAFKA, Connection, Source
 from sqlrun.source_api import SourceReader
+from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
 from sqlrun.sources.kafka_client import Client
@@ -18,6 +19,8 @@ def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) 
     Raises: SourceError if the profile lacks the source's connection.
     """
     match source.format:
+        case _ if source.files is not None:
+            return Files.of(f"{root}/{source.path}", source)
         case _ if source.format == JSON:
             return Folder(f"{root}/{source.path}")
         case _ if source.format == KAFKA and source.topic is not None:
