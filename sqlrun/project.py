@@ -256,6 +256,33 @@ class Topic:
     max_offsets_per_tick: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CsvText:
+    """How a CSV file is written, as in `decoding.formats.Csv`; "" for no quote, and for no comments."""
+
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = '"'
+    header: bool = True
+    null: str = ""
+    comment: str = ""
+    encoding: str = "utf-8"  # utf-8 | latin-1 | windows-1252
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What a source of files reads in planned batches.
+
+    `pattern` is a glob relative to the source's path; "" for the endings of the format. `document`: `array` or `auto`
+    if a JSON file may be one document, of at most `max_document` bytes; "" for JSON lines.
+    """
+
+    pattern: str = ""
+    document: str = ""  # "" | array | auto
+    max_document: int = 64 * 1024 * 1024
+    csv: CsvText = CsvText()
+
+
 # Reasons of lines that are left out without a drop rule: by the WHERE of the model, or because they are empty.
 FILTERED, BLANK_LINE = "filtered by the model", "blank line"
 
@@ -274,19 +301,22 @@ class Drop:
 
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
-JSON, KAFKA = "json", "kafka"
+# Those of values that may not be readable.
+DECODED = ("avro", "protobuf", "csv")
+JSON, KAFKA, CSV, PARQUET, AVRO = "json", "kafka", "csv", "parquet", "avro"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """Lines that other programs write: `source(group, name)`.
 
-    `format: json` is a folder of JSON lines, `path` relative to the project; `format: kafka` reads `topic`.
+    `format: kafka` reads `topic`. All others read files below `path`, which is relative to the project. `files` is None
+    for a folder of JSON lines, which Spark reads by Structured Streaming.
     """
 
     group: str
     name: str
-    format: str  # json | kafka
+    format: str  # json | csv | parquet | avro | kafka
     path: str
     columns: tuple[Column, ...]
     description: str
@@ -294,6 +324,19 @@ class Source:
     on_schema_change: str = "ignore"  # ignore | append_new_columns | fail | sync
     topic: Topic | None = None
     drop_where: tuple[Drop, ...] = ()
+    files: Files | None = None
+
+    @property
+    def is_plain_folder(self) -> bool:
+        """Return whether the source is a folder of JSON lines, which other programs may also write to by `serve`."""
+        return self.format == JSON and self.files is None
+
+    @property
+    def has_faults(self) -> bool:
+        """Return whether a record may be one that can't be read, so that `lines` has a column `fault`."""
+        if self.topic is not None:
+            return self.topic.value_format in DECODED
+        return self.files is not None and (self.format == CSV or bool(self.files.document))
 
     @property
     def table(self) -> str:

@@ -174,11 +174,18 @@ class Reading(Protocol):
         """Return the parts that no longer exist."""
 
     @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Return the parts that can't be read as a whole, each with the reason: none of their lines is in a table."""
+
+    @property
     def extents(self) -> Mapping[str, Extent]:
-        """Return what each part contained that is neither changed nor missing."""
+        """Return what each part contained that was read."""
 
     def tables(self) -> Iterator[pa.Table]:
-        """Return tables of bounded size with one row per line: `value` (text) and `file` (its origin)."""
+        """Return tables of bounded size with one row per line: `value` (text) and `file` (its origin).
+
+        A source may have records that can't be read: then also `fault`, the reason, or NULL for any other record.
+        """
 
 
 class Streaming(Protocol):

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlrun.engine_api import LandedBatch, Landing, LineCounts
+from sqlrun.engine_api import NO_LINES, LandedBatch, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
@@ -24,23 +24,30 @@ from sqlrun.source_api import AcceptedLoss, Extent, Loss, Positions, Reading
 from sqlrun.sources import batches
 from sqlrun.storage.factory import storage_of
 
+SHOWN = 3  # number of parts that a note names
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A planned batch to commit: the open table, its transaction's application and number, the parts to read."""
+    """A planned batch to commit: the open table, its transaction's application and number, the parts to read.
+
+    `is_new`: its plan was written a moment ago, so no earlier tick can have committed it.
+    """
 
     table: Any
     app_id: str
     number: int
     parts: Positions
     lost: tuple[AcceptedLoss, ...] = ()
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
     """A committed batch: its number of rows, quarantined ones included, and what was read of its parts.
 
-    `left` are the parts left out because they differ from the plan.
+    `left` are the parts left out because they differ from the plan, `unreadable` those that can't be read, with the
+    reason. `is_withdrawn`: there was nothing else, and nothing was committed.
     """
 
     rows: int
@@ -48,6 +55,8 @@ class Committed:
     parts: Positions
     extents: Mapping[str, Extent]
     counts: LineCounts
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    is_withdrawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +94,53 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
             f"{landing.table.name}+`.",
             model=landing.table.name,
         )
-    done: list[tuple[Committed, LandedBatch]] = []
+    done: list[LandedBatch] = []
+    rows, left = 0, list[str]()
+    unreadable: dict[str, str] = {}
 
-    def carry_out(number: int, plan: batches.Batch) -> None:
-        made = commit(landing, Batch(table, app_id, number, plan.parts, plan.lost))
+    def carry_out(number: int, plan: batches.Batch, *, is_new: bool = False) -> None:
+        nonlocal rows
+        made = commit(landing, Batch(table, app_id, number, plan.parts, plan.lost, is_new))
+        left.extend(made.left)
+        unreadable.update(made.unreadable)
+        if made.is_withdrawn:
+            return
         delta_table.follow(landing.table.path, table)
         lost = () if plan.is_folded else plan.lost
-        done.append((made, LandedBatch((table.version(),), made.parts, made.extents, made.counts, lost)))
+        rows += made.rows
+        done.append(LandedBatch((table.version(),), made.parts, made.extents, made.counts, lost))
 
     # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
         carry_out(number, plans[number])
-    left = [part for made, _ in done for part in made.left]
     pending = landing.source.pending(seen)
     if pending.losses:
         raise _lost(landing, pending.losses)
-    changed = [part for part in pending.changed if part not in left]
-    fresh = {part: position for part, position in pending.ready.items() if part not in left}
-    left += (part for part in pending.unfinished if part not in left)
+    seen_now = {*left, *unreadable}
+    changed = [part for part in pending.changed if part not in seen_now]
+    fresh = {part: position for part, position in pending.ready.items() if part not in seen_now}
+    left += (part for part in pending.unfinished if part not in seen_now)
     if fresh:
         if not batches.plan(checkpoint, last + 1, fresh):
             raise _overtaken(landing.table.name)
         delta_table.follow(landing.table.path, table)
-        carry_out(last + 1, batches.Batch(last + 1, fresh, fresh))
-        left += done[-1][0].left
+        carry_out(last + 1, batches.Batch(last + 1, fresh, fresh), is_new=True)
         _fold(checkpoint, last + 1, landing)
     notes = landing.source.notes(left, changed)
-    return Landed(sum(made.rows for made, _ in done), notes, tuple(batch for _, batch in done))
+    return Landed(rows, (*notes, *_unread(unreadable)), tuple(done))
+
+
+def _unread(parts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the note about parts that can't be read; () if there are none."""
+    if not parts:
+        return ()
+    told = [f"{part}: {reason}" for part, reason in sorted(parts.items())]
+    them = "1 file that can't be read" if len(told) == 1 else f"{len(told):,} files that can't be read"
+    more = f"; and {len(told) - SHOWN:,} more" if len(told) > SHOWN else ""
+    return (
+        f"sqlrun left out {them}, and tries again in each tick. Replace or move what is broken: "
+        f"{'; '.join(told[:SHOWN])}{more}",
+    )
 
 
 def identity(checkpoint: str, version: int, landing: Landing) -> str:
@@ -156,28 +185,47 @@ def _fold(checkpoint: str, number: int, landing: Landing) -> None:
     """
     if not batches.are_many(checkpoint):
         return
-    storage_of(landing.table.path).sync(landing.table.path)
     plans = planned(checkpoint, landing)
+    if number not in plans:
+        return  # it was withdrawn
+    storage_of(landing.table.path).sync(landing.table.path)
     batches.fold(checkpoint, number, plans.values(), plans[number].parts)
 
 
 def settled(landing: Landing, batch: Batch, reading: Reading) -> Positions:
     """Return the parts of a batch that were read; take the others out of its plan, before its commit.
 
-    The next batch reads these in their current state.
+    The next batch reads these in their current state. If `withdraws` is true, there is no plan any more.
 
     Raises: EngineError for parts that are gone, unless the landing accepts that; LockedError.
     """
     if reading.missing and not landing.accept_lost:
         raise landed_elsewhere.missing(landing, reading.missing)
-    left = {*reading.changed, *reading.missing}
+    left = {*reading.changed, *reading.missing, *reading.unreadable}
     landed = {part: position for part, position in batch.parts.items() if part not in left}
     if left:
         if delta_table.head(landing.table.path) != batch.table.version():
             # Another build may have read them: removed from the plan, they would land twice.
             raise _overtaken(landing.table.name)
-        batches.replan(landing.checkpoint, batch.number, landed, batch.lost)
+        if withdraws(batch, landed, reading):
+            batches.withdraw(landing.checkpoint, batch.number)
+        else:
+            batches.replan(landing.checkpoint, batch.number, landed, batch.lost)
     return landed
+
+
+def withdraws(batch: Batch, landed: Positions, reading: Reading) -> bool:
+    """Return whether nothing of a new batch is left to commit: its parts can't be read, or have changed.
+
+    A tick would otherwise write an empty commit for them each time.
+    """
+    left_out = bool(reading.unreadable or reading.changed) and not reading.missing
+    return batch.is_new and not landed and left_out
+
+
+def withdrawn(reading: Reading) -> Committed:
+    """Return the result of a batch that `settled` has withdrawn."""
+    return Committed(0, tuple(reading.changed), {}, {}, NO_LINES, dict(reading.unreadable), is_withdrawn=True)
 
 
 def _lost(landing: Landing, losses: tuple[Loss, ...]) -> EngineError:

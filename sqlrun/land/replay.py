@@ -17,6 +17,7 @@ from typing import Any
 from sqlrun.engine_api import Dialect, Merge, Prune, Receipt, Relation, Write, Written
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import line_grammar
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
@@ -24,6 +25,7 @@ from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan.values import TablePlan, stored_columns
+from sqlrun.project import Source
 from sqlrun.runtime.text_table import counted
 from sqlrun.transpile.writer import identifier, string
 
@@ -98,7 +100,8 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
     id_of_line = quarantine_query.id_of(dialect)
     delta = (
         f"with lines as (\n"
-        f"select {id_of_line} as id, min({raw}) as value, min({file}) as file, min({landed_at}) as was\n"
+        f"select {id_of_line} as id, min({raw}) as value, min({file}) as file, min({landed_at}) as was"
+        f"{_fault(model.source, dialect)}\n"
         f"from held group by 1\n"
         f"having id in (select id from book where kind = '{quarantine_query.REPLAY}' and event in ({listed}))\n)\n"
         f"select l.value as {raw}, l.file as {file}, l.was as _was, q.{file} is null as _gone, {items}\n"
@@ -121,6 +124,21 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
     filled = hidden_partitions.filled(made, model.own.columns, model.own.partition_by, dialect)
     assert isinstance(filled, Merge)
     return filled
+
+
+def _fault(source: Source, dialect: Dialect) -> str:
+    """Return the column `fault` of the held lines of a source that has faults, as a further item; otherwise "".
+
+    No table stores it. But the text of a record that can't be read is never in braces (`decoding.records.visible`), and
+    of a text that isn't, the landing query itself says only a few things. So any other reason is a fault, and remains:
+    the record can't be read from its text alone either.
+    """
+    if not source.has_faults:
+        return ""
+    text = line_grammar.stripped(landing_query.RAW, dialect)
+    own = ", ".join(string(reason, dialect) for reason in landing_query.OF_TEXTS)
+    is_fault = f"{text} not like '{{%}}' and {landing_query.REASON} not in ({own})"
+    return f", min(case when {is_fault} then {landing_query.REASON} end) as fault"
 
 
 def _outcomes(

@@ -8,20 +8,38 @@ from dataclasses import replace
 from typing import Any
 
 from sqlrun.errors import Place
+from sqlrun.load import source_files
 from sqlrun.load.contract import FROM, check_name, columns, unchecked
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import BLANK_LINE, FILTERED, JSON, KAFKA, VALUE_FORMATS, Column, Drop, Source, Topic
+from sqlrun.project import (
+    AVRO,
+    BLANK_LINE,
+    CSV,
+    FILTERED,
+    JSON,
+    KAFKA,
+    PARQUET,
+    VALUE_FORMATS,
+    Column,
+    Drop,
+    Source,
+    Topic,
+)
 
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
     "name", "description", "format", "path", "on_schema_change", "columns", "topic", "topic_pattern", "connection",
-    "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where",
+    "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where", "files", "csv", "document",
+    "max_document",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
-FORMATS = (JSON, KAFKA)
+FORMATS = (JSON, CSV, PARQUET, AVRO, KAFKA)
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
-    JSON: ("path",),
+    JSON: ("path", *source_files.OF_JSON),
+    CSV: ("path", "files", "csv"),
+    PARQUET: ("path", "files"),
+    AVRO: ("path", "files"),
     KAFKA: (
         "topic", "topic_pattern", "connection", "value_format", "tombstones", "start", "max_offsets_per_tick",
     ),
@@ -75,6 +93,7 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
         on_schema_change=reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0]),
         topic=_topic(reader, table) if kind == KAFKA else None,
         drop_where=tuple(_drops(reader, table)),
+        files=source_files.files(reader, table, kind, fields) if kind != KAFKA else None,
     )
 
 
@@ -163,8 +182,7 @@ def _check_attached(reader: Reader, table: Any, kind: str, fields: tuple[Column,
             continue
         place = reader.value_place(nodes[column.name], FROM)
         if kind != KAFKA:
-            message = f"`from` is not a key of a column of `format: {kind}`"
-            reader.problem("SR102", reader.place(nodes[column.name], FROM), message, "Remove it.")
+            source_files.check_attached(reader, nodes[column.name], column)
         elif column.comes_from.startswith(HEADER) and column.comes_from != HEADER:
             continue
         elif column.comes_from not in ATTACHED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
@@ -12,7 +13,7 @@ from sqlrun.incremental.landing import drops
 from sqlrun.incremental.landing.query import HIDDEN, Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import deletion_vectors
-from sqlrun.project import Column, Seed, Source
+from sqlrun.project import CSV, Column, Files, Seed, Source
 
 # Increase this if the same query is stored in another way.
 LAYOUT = 1
@@ -70,10 +71,19 @@ def _source(source: Source) -> list[object]:
         one = source.topic
         known += [one.topic, one.pattern, one.value_format, one.tombstones]
         known.append([[column.name, column.comes_from] for column in source.attached])
+    if source.files is not None:
+        known += _files(source, source.files)
     if source.drop_where:
         # Not the reasons: no table stores them.
         known.append(["drop_where", drops.canonical(source)])
     return known
+
+
+def _files(source: Source, files: Files) -> list[object]:
+    """Return what the records of a source's files depend on; a limit of their size isn't part of it."""
+    csv = [str(value) for value in astuple(files.csv)] if source.format == CSV else []
+    attached = [[column.name, column.comes_from] for column in source.attached]
+    return [["files", files.pattern, files.document, csv, attached]]
 
 
 def _columns(columns: tuple[Column, ...]) -> list[list[object]]:

@@ -102,6 +102,11 @@ def replan(checkpoint: str, number: int, parts: Positions, lost: Sequence[Accept
     storage_of(checkpoint).put(f"{checkpoint}/{name_of(number)}", _planned(number, parts, lost), synced=True)
 
 
+def withdraw(checkpoint: str, number: int) -> None:
+    """Delete a new batch's plan before its commit: none of its parts can be read. The next batch has this number."""
+    storage_of(checkpoint).delete(f"{checkpoint}/{name_of(number)}")
+
+
 def are_many(checkpoint: str) -> bool:
     """Return whether there are enough plans to fold."""
     return len(_numbers(checkpoint)) > KEEP

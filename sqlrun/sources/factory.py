@@ -8,6 +8,7 @@ from sqlrun.decoding import confluent
 from sqlrun.errors import EngineError
 from sqlrun.project import JSON, KAFKA, Connection, Source, Topic
 from sqlrun.source_api import SourceReader, Values
+from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
 from sqlrun.sources.kafka_client import Client
@@ -21,6 +22,8 @@ def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) 
     Raises: EngineError if the profile lacks the source's connection.
     """
     match source.format:
+        case _ if source.files is not None:
+            return Files.of(f"{root}/{source.path}", source)
         case _ if source.format == JSON:
             return Folder(f"{root}/{source.path}")
         case _ if source.format == KAFKA and source.topic is not None:

@@ -72,7 +72,7 @@ class Folder:
         return Pending(
             {name: stat for name, stat in fresh.items() if name not in growing} if growing else fresh,
             growing,
-            tuple(_changed(landed, present)),
+            tuple(changed(landed, present)),
             all(time.time() - (at or 0) / 1e9 >= SETTLES for _, at in fresh.values()),
         )
 
@@ -133,15 +133,11 @@ class Folder:
 
     def summary(self, pending: Pending) -> str:
         """Return the number of new files, the first names, and the number of files that are being written."""
-        names = sorted(pending.ready)
-        parts = [f"{counted(len(names), 'new file')} ({some(names)})"] if names else []
-        if pending.unfinished:
-            parts.append(f"{counted(len(pending.unfinished), 'file')} that a program is still writing")
-        return ", ".join(parts)
+        return summary(pending)
 
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
         """Return one sentence about changed files and one about files that are being written."""
-        return tuple(note for note in (_warning(changed), _waiting(unfinished)) if note)
+        return notes(unfinished, changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +173,7 @@ class Reading:
     files: Positions
     changed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
     extents: dict[str, Extent] = field(default_factory=dict)
 
     def tables(self) -> Iterator[pa.Table]:
@@ -296,7 +293,21 @@ def some(names: Iterable[str]) -> str:
     return ", ".join(known[:SHOWN]) + more
 
 
-def _changed(landed: Positions, present: Mapping[str, Position]) -> list[str]:
+def summary(pending: Pending) -> str:
+    """Return the number of new files, the first names, and the number of files that are being written."""
+    names = sorted(pending.ready)
+    parts = [f"{counted(len(names), 'new file')} ({some(names)})"] if names else []
+    if pending.unfinished:
+        parts.append(f"{counted(len(pending.unfinished), 'file')} that a program is still writing")
+    return ", ".join(parts)
+
+
+def notes(unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
+    """Return one sentence about changed files and one about files that are being written."""
+    return tuple(note for note in (_warning(changed), _waiting(unfinished)) if note)
+
+
+def changed(landed: Positions, present: Mapping[str, Position]) -> list[str]:
     """Return the landed files that have changed. Spark's log has no sizes, and times in milliseconds."""
 
     def differs(name: str, then: Position) -> bool:

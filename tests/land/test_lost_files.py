@@ -81,14 +81,14 @@ def edit(site: Site, sql: str) -> Site:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
     """Do something between the plan of a batch and its reading."""
-    real = duckdb_landing._commit
+    real = duckdb_landing.commit
 
     def late(*args: Any) -> Any:
-        monkeypatch.setattr(duckdb_landing, "_commit", real)
+        monkeypatch.setattr(duckdb_landing, "commit", real)
         work()
         return real(*args)
 
-    monkeypatch.setattr(duckdb_landing, "_commit", late)
+    monkeypatch.setattr(duckdb_landing, "commit", late)
 
 
 @pytest.mark.parametrize("same_size", [True, False])

@@ -401,6 +401,7 @@ OTHER_FILES = {
     "serve.ingest.writer": "the source's own files",
     "serve.keys": "the key file",
     "serve.static": "pages of the package",
+    "sources.file_tree": "the source's own files",
     "sources.folder": "the source's own files",
 }
 FILE_MODULES = {"atomic_files", "fcntl", "glob", "io", "shutil", "tempfile"}

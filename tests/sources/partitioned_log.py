@@ -99,6 +99,7 @@ class Reading:
     parts: Positions
     changed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
     extents: dict[str, Extent] = field(default_factory=dict)
 
     def tables(self) -> Iterator[Any]:

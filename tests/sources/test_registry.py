@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sqlrun.decoding import confluent
 from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.sources import registry as registry_client
@@ -80,9 +81,9 @@ def send(one: Topic, *values: bytes | None) -> None:
 
 def both(one: Topic, registry: Registry) -> tuple[int, int]:
     """Register both versions and return their ids."""
+    first = registry.register(f"{one.name}-value", json.dumps(FIRST))
     registry.require(f"{one.name}-value", "NONE")
-    first, second = (registry.register(f"{one.name}-value", json.dumps(schema)) for schema in (FIRST, SECOND))
-    return first, second
+    return first, registry.register(f"{one.name}-value", json.dumps(SECOND))
 
 
 def hostile(first: int) -> list[bytes]:
@@ -128,6 +129,10 @@ def test_hostile_values_are_quarantined_with_their_bytes(tmp_path: Path, broker:
     assert numbers(one) == {
         "read": 11, "landed": 3, "quarantined": 8, "dropped": 0, "gaps": 0, "lost": 0, "unexplained": 0
     }  # fmt: skip
+    assert [row["reason"] for row in quarantined(one)][:3] == [confluent.NO_ID] * 2 + [
+        f"the Avro data is truncated, or of another schema (IndexError) (schema id {first})"
+    ]
+    assert quarantined(one)[4]["reason"] == "unknown schema id 999999"
     texts = [row["raw"] for row in quarantined(one)]
     assert texts[0] == '"{\\"id\\":\\"json\\"}"' and texts[1] == 'undecoded: {"sent_key":"k2"}'
     assert all(text.startswith("undecoded:") for text in texts[1:])
@@ -175,7 +180,11 @@ def test_protobuf_with_references_and_nested_messages(tmp_path: Path, broker: Br
     assert [(row["id"], row["shop"], row["n"], row["price"]) for row in rows] == [
         ("o1", "s", 1, {"cents": 7}), ("o2", "s", 2, {"cents": 7})
     ]  # fmt: skip
-    assert numbers(one)["quarantined"] == 1 and numbers(one)["unexplained"] == 0
+    assert [row["reason"].partition(":")[0] for row in quarantined(one)] == [
+        "price.cents",
+        "the Protobuf message is truncated, or of another schema",
+    ]
+    assert numbers(one)["quarantined"] == 2 and numbers(one)["unexplained"] == 0
 
 
 def test_json_with_the_id_of_its_schema(tmp_path: Path, broker: Broker, registry: Registry) -> None:

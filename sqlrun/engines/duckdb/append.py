@@ -52,6 +52,12 @@ class Coming:
             self._files.append(file)
             self._rows += file.rows
 
+    def withdraw(self) -> None:
+        """Delete the files of rows that won't be committed."""
+        for file in self.paths:
+            storage_of(file).delete(file)
+        self.paths.clear()
+
     def commit(self, metadata: Mapping[str, str]) -> int:
         """Commit all rows as the table's next version, even if there are none; return their number."""
         write = replace(self._write, metadata=metadata)
@@ -81,6 +87,5 @@ def coming(session: Any, table: Any, write: Write) -> Iterator[Coming]:
     try:
         yield rows
     except BaseException:
-        for file in rows.paths:
-            storage_of(file).delete(file)
+        rows.withdraw()
         raise

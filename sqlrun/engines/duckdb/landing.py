@@ -47,6 +47,9 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
                 rows.add(landing.sql)
             opened.unregister("lines")
         landed = planned_landing.settled(landing, batch, reading)
+        if planned_landing.withdraws(batch, landed, reading):
+            rows.withdraw()
+            return planned_landing.withdrawn(reading)
         counts += _read(reading.extents)
         # A batch without rows is committed too, to record its number.
         metadata = {**landing.metadata, "sqlrun.files": str(len(landed))}
@@ -55,7 +58,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
             metadata["sqlrun.dropped"] = json.dumps(dropped, ensure_ascii=False)
         count = rows.commit(metadata)
     landing.source.commit(landed)
-    return Committed(count, tuple(reading.changed), landed, reading.extents, counts)
+    return Committed(count, tuple(reading.changed), landed, reading.extents, counts, dict(reading.unreadable))
 
 
 def _read(extents: Mapping[str, Extent]) -> LineCounts:

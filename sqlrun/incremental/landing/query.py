@@ -35,7 +35,11 @@ QUARANTINED_ROWS = f"{REASON} is not null"
 RESCUED, ABSENT = "_rescued", "_absent"
 # Why a line is left out, in a query `with_dropped`; no table stores it.
 DROPPED = "_dropped"
-NO_OBJECT = "not a JSON object"
+# Why a record can't be read, in a source that has such records.
+FAULT = "_fault"
+NO_OBJECT, TWICE = "not a JSON object", "duplicate key"
+# Reasons that a text which is no JSON object may have.
+OF_TEXTS = (line_grammar.TOO_LONG, TWICE, NO_OBJECT)
 PROVENANCE = (
     StoredColumn(REASON, "string"),
     StoredColumn(RAW, "string"),
@@ -68,6 +72,9 @@ def query(
     with_dropped: bool = False,
 ) -> str:
     """Return the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones.
+
+    Of a source that `has_faults`, `lines` has a third column `fault`: why a record can't be read, which is the reason
+    of its quarantine before all others. NULL for any other record, and for one of blanks.
 
     `with_text`: valid rows keep their line's text, too. `with_dropped`: lines that are left out are rows with the
     reason in a last column `_dropped`, which is NULL for all others; their text is kept, their values mean nothing.
@@ -135,7 +142,7 @@ def _read_by_spark(source: Source, short: str, usual: str, with_blank: bool) -> 
     rescued, absent = undeclared_fields.rescued(source, "spark"), undeclared_fields.absent(source, "spark")
     where = "" if with_blank else f"\n        where {line_grammar.stripped('value', 'spark')} <> ''"
     return (
-        "select _raw, _file, _long, _usual,\n"
+        f"select _raw, _file{_fault(source)}, _long, _usual,\n"
         "    case when _object._corrupt is null and _alone then _object end as _json,\n"
         f"    case when _usual or not coalesce(_alone, false) then false else {twice} end as _twice,\n"
         f"    case when not _usual and _text is not null then {rescued} end as {RESCUED},\n"
@@ -143,8 +150,8 @@ def _read_by_spark(source: Source, short: str, usual: str, with_blank: bool) -> 
         f"from (select *, from_json(_text, {schema}, {options}) as _object, _usual or {alone} as _alone from (\n"
         f"    select *, case when _usual then _raw when _well_formed then {readable} end as _text from (\n"
         f"    select *, case when _usual or _long then false else {well_formed} end as _well_formed from (\n"
-        f"    select value as _raw, file as _file, not {short} as _long, {short} and {usual} as _usual from lines"
-        f"{where}))))"
+        f"    select value as _raw, file as _file{_fault(source, 'fault as ')}, not {short} as _long, "
+        f"{short} and {usual} as _usual from lines{where}))))"
     )
 
 
@@ -158,21 +165,26 @@ def _read_by_duckdb(source: Source, short: str, usual: str, with_blank: bool) ->
     filled = f"starts_with(value, '{{') or {line_grammar.stripped('value', 'duckdb')} <> ''"
     where = "" if with_blank else f"\n        where {filled}"
     return (
-        "select value as _raw, file as _file, _long,\n"
+        f"select value as _raw, file as _file{_fault(source)}, _long,\n"
         f"    case when _usual then {read} when {' and '.join(tests)} then try({read}) end as _json,\n"
         f"    case when _plain then false else {undeclared_fields.twice(source, 'duckdb')} end as _twice,\n"
         f"    case when not _usual then {landing_fields.nested(source)} end as _nested,\n"
         f"    case when not _plain then {undeclared_fields.rescued(source, 'duckdb')} end as {RESCUED},\n"
         f"    case when not _plain then {undeclared_fields.absent(source, 'duckdb')} end as {ABSENT}\n"
-        "from (select value, file, _long, _usual, _line,\n"
+        f"from (select value, file{_fault(source)}, _long, _usual, _line,\n"
         f"    case when _usual then true else {undeclared_fields.plain(source)} end as _plain from (\n"
-        "    select value, file, _long, _usual,\n"
+        f"    select value, file{_fault(source)}, _long, _usual,\n"
         "        case when _usual then value when json_valid(_text) then _text end as _line\n"
-        "    from (select value, file, _long, _usual, case when not _usual and not _long and "
+        f"    from (select value, file{_fault(source)}, _long, _usual, case when not _usual and not _long and "
         f"{well_formed} then {line_grammar.readable('value', 'duckdb')} end as _text\n"
-        f"    from (select value, file, not {short} as _long, {short} and {usual} as _usual from lines"
-        f"{where}))))"
+        f"    from (select value, file{_fault(source, 'fault as ')}, not {short} as _long, "
+        f"{short} and {usual} as _usual from lines{where}))))"
     )
+
+
+def _fault(source: Source, renamed: str = "") -> str:
+    """Return the column of a record's fault as a further item of a SELECT; "" for a source without faults."""
+    return f", {renamed}{FAULT}" if source.has_faults else ""
 
 
 def _shaped(path: str, kind: exp.DataType | None) -> list[str]:
@@ -238,7 +250,9 @@ def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
         (
             "_valued",
             _dialect(
-                f"select _raw, _file, _long, _json, _twice, _nested, struct({values}) as _values from _parsed", dialect
+                f"select _raw, _file{_fault(source)}, _long, _json, _twice, _nested, struct({values}) as _values "
+                "from _parsed",
+                dialect,
             ),
         ),
         ("_typed", f"select _raw, _file, {reason} as {REASON}, unnest(_values) from _valued"),
@@ -247,10 +261,11 @@ def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
 
 def _reasons(source: Source, dialect: Dialect) -> str:
     """Return SQL for the reason why a line is invalid; NULL for a valid line."""
-    reasons = [
+    reasons = [f"when {FAULT} is not null then {FAULT}"] if source.has_faults else []
+    reasons += [
         f"when _long then '{line_grammar.TOO_LONG}'",
         # JSON readers disagree about which of two equal keys counts, and whose shape must be valid.
-        "when _twice then 'duplicate key'",
+        f"when _twice then '{TWICE}'",
         f"when _json is null then '{NO_OBJECT}'",
     ]
     for column in source.columns:

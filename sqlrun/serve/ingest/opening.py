@@ -74,7 +74,7 @@ def opened(
 
 def suitable(project: Project) -> Iterable[Source]:
     """Return the sources that lines can be sent to."""
-    return [source for source in project.sources if source.format == "json"]
+    return [source for source in project.sources if source.is_plain_folder]
 
 
 def name_of(source: Source) -> str:
