@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from sqlrun.decoding import confluent
 from sqlrun.errors import EngineError
 from sqlrun.project import JSON, KAFKA, Connection, Source, Topic
 from sqlrun.source_api import SourceReader, Values
+from sqlrun.sources import message_values
 from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
 from sqlrun.sources.kafka_client import Client
 from sqlrun.sources.message_values import Delimited, Registered
 from sqlrun.sources.registry import Registry
+
+# Turns texts of quarantined lines into their texts now, and the reasons why one can't be read.
+DecodeAgain: TypeAlias = Callable[[Sequence[str]], tuple[list[str], list[str | None]]]
 
 
 def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) -> SourceReader:
@@ -38,6 +44,15 @@ def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) 
             return Kafka(source.topic, source.attached, client, _values(source, source.topic, client))
         case _:
             raise AssertionError(f"unsupported format {source.format}")
+
+
+def decoder_of_quarantined(reader: SourceReader) -> DecodeAgain | None:
+    """Return what decodes the texts of a source's quarantined values again; None if their text is all there is."""
+    match reader:
+        case Kafka(values=Registered() as values):
+            return partial(message_values.decoded_again, values)
+        case _:
+            return None
 
 
 def _values(source: Source, topic: Topic, client: Client) -> Values | None:

@@ -148,6 +148,19 @@ def undecoded(value: bytes, members: str) -> str:
     return f"{UNDECODED}{base64.b64encode(value).decode()}{f' {{{members}}}' if members else ''}"
 
 
+def decoded_again(values: Registered, texts: Sequence[str]) -> tuple[list[str], list[str | None]]:
+    """Return the texts and the faults of quarantined values now; a text without a value's bytes stays as it is.
+
+    Raises: EngineError if the registry doesn't answer.
+    """
+    decode, found = values.decoder(), list[tuple[str, str | None]]()
+    for text in texts:
+        value, members = bytes_of(text) or (text.encode("utf-8", "replace"), "")
+        (now,), (fault,) = decode([value], [members])
+        found.append((text if fault is not None else now, fault))
+    return [text for text, _ in found], [fault for _, fault in found]
+
+
 def bytes_of(text: str) -> tuple[bytes, str] | None:
     """Return the value and the members of a text of `undecoded`; None for any other text.
 

@@ -16,6 +16,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.sources import registry as registry_client
 from tests.sources.test_kafka import numbers
 from tests.sources.test_message_values import avro
+from tests.support import fake_registry
 from tests.support.kafka_site import Topic, made
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
@@ -218,3 +219,39 @@ def test_a_source_with_schemas_needs_a_registry(tmp_path: Path, broker: Broker) 
     one = made(tmp_path, broker, ENGINE, declared="value_format: avro")
 
     assert "SR752" in one.problem()
+
+
+def replayed_when_registered(tmp_path: Path, broker: Broker, engine: Engine) -> None:
+    """The registry of a region is behind: messages with ids that it lacks wait in quarantine, with all their values."""
+    with fake_registry.running() as fake:
+        fake.schema(1, json.dumps(FIRST))
+        one = made(
+            tmp_path, broker, engine, declared="value_format: avro", columns=COLUMNS, select=SELECT, registry=fake.url
+        )
+        messages = [framed(n, avro(FIRST, order(n))) for n in (1, 2, 3)]
+        send(one, *messages, framed(2, avro(FIRST, order(4))[:-1]), b"plain", framed(2, avro(FIRST, order(5, "it's"))))
+        assert one.tick().published
+        assert [row["id"] for row in one.site.rows("stg") if row["id"]] == ["o1"]
+        fake.schema(2, json.dumps(FIRST))
+        assert one.command("quarantine", "replay", "stg", "--all").exit_code == 0
+        registered = fake.answers.pop("/schemas/ids/2")
+        fake.answers["/schemas/ids/2"] = 401, {}
+        assert "SR751" in one.problem()
+        fake.answers["/schemas/ids/2"] = registered
+        assert one.tick().published
+
+    rows = {row["id"]: row for row in one.site.rows("stg") if row["id"]}
+    assert sorted(rows) == ["o1", "o2", "o5"] and rows["o5"]["shop"] == "it's"
+    assert (rows["o2"]["price"], rows["o2"]["day"], rows["o2"]["sent_key"]) == (Decimal("2.05"), DAY, "k1")
+    assert [row["reason"] for row in quarantined(one)] == [
+        "unknown schema id 3",
+        "the Avro data is truncated, or of another schema (IndexError) (schema id 2)",
+        confluent.NO_ID,
+    ]
+    assert {row["shop"]: row["orders"] for row in one.site.rows("shops")} == {"s": 2, "it's": 1}
+    assert numbers(one)["unexplained"] == 0
+
+
+def test_an_unknown_schema_waits_in_quarantine(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_client, "PAUSES", (0.0,))
+    replayed_when_registered(tmp_path, broker, ENGINE)
