@@ -301,6 +301,8 @@ class Drop:
 
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
+# Those of values that may not be readable.
+DECODED = ("avro", "protobuf", "csv")
 JSON, KAFKA, CSV, PARQUET, AVRO = "json", "kafka", "csv", "parquet", "avro"
 
 
@@ -333,6 +335,8 @@ class Source:
     @property
     def has_faults(self) -> bool:
         """Return whether a record may be one that can't be read, so that `lines` has a column `fault`."""
+        if self.topic is not None:
+            return self.topic.value_format in DECODED
         return self.files is not None and (self.format == CSV or bool(self.files.document))
 
     @property

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Turns the values of messages, and the members that each message's object gets beside its own, into the texts of lines
+# and the reason why one can't be read (None if it can).
+Decode = Callable[[Sequence[bytes | None], Sequence[str]], tuple[list[str], list[str | None]]]
 # The extent of a part, in the source's own units: a file's size in bytes and its modification time in nanoseconds, or
 # the first offset of a range and the one after its last. None if it isn't recorded.
 Position = tuple[int | None, int | None]
@@ -120,12 +123,23 @@ class Frame:
 
     `columns` are as in `Stream`, and `part` (the name of a line's part). `drops` are reasons to leave a record out,
     each with its condition, SQL over the connector's columns. `options` may contain secrets.
+
+    With `values`, the column `value` has the bytes of a message, a further column `members` has what `Decode` takes
+    beside them, and Python on the executors turns both into the lines.
     """
 
     format: str
     options: Mapping[str, str] = field(repr=False)
     columns: tuple[str, ...]
     drops: tuple[tuple[str, str], ...] = ()
+    values: Values | None = None
+
+
+class Values(Protocol):
+    """Values of messages that only Python can decode. An executor gets a copy, which may contain secrets."""
+
+    def decoder(self) -> Decode:
+        """Return what decodes values. Failures are `EngineError`s; nothing of the parts lands then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import line_grammar
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.landing.query import QUARANTINED_ROWS
-from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.land import decoding_again, quarantine_log, quarantine_query
+from sqlrun.land.decoding_again import Again
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
@@ -51,9 +52,16 @@ def carry_out(context: TickContext, model: Compiled, version: int, at: datetime)
     written = Written(version, Receipt(0.0))
     events = sorted({row["event"] for row in requests if row["path"] == table.path})
     if events:
+        assert model.source is not None
         context.assert_lock_held()
         engine = engine_selection.of_landing(context, model).engine
-        written = engine.write(_write(context, model, table, book, events, version, at, engine.dialect))
+        statement = merge(context, model, _requested(model.source, events, engine.dialect), engine.dialect, at)
+        written = engine.write(_write(context, table, book, events, version, statement))
+        held = _held(table, written.version)
+        for some in decoding_again.lines(reader_of(context), context.source_of(model), held, book, events):
+            statement = merge(context, model, _decoded(some, engine.dialect), engine.dialect, at)
+            context.assert_lock_held()
+            written = engine.write(_write(context, table, book, events, written.version, statement))
     found = _outcomes(context, table, written.version, requests)
     rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=context.plan.number)
     context.assert_lock_held()
@@ -61,28 +69,25 @@ def carry_out(context: TickContext, model: Compiled, version: int, at: datetime)
     return Replayed(written.version, written.version - version, _told(model.name, found))
 
 
+def _held(table: TablePlan, version: int) -> Relation:
+    return Relation("held", table.spec.path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)
+
+
 def _write(
-    context: TickContext,
-    model: Compiled,
-    table: TablePlan,
-    book: Relation,
-    events: Iterable[str],
-    base: int,
-    at: datetime,
-    dialect: Dialect,
+    context: TickContext, table: TablePlan, book: Relation, events: Iterable[str], base: int, statement: Merge
 ) -> Write:
-    held = Relation("held", table.spec.path, landing_query.PROVENANCE, "new", version=base, where=QUARANTINED_ROWS)
     metadata = {**context.metadata(), "sqlrun.replay": ",".join(events)}
     app_id = f"{context.plan.app_id(context.workspace.project.name, table.path)}:replay"
-    statement = merge(context, model, events, dialect, at)
     # A build that dies before it pins reuses its number; the table's version only increases.
-    return Write(table.spec, base, base + 1, app_id, (held, book), statement, metadata, lenient=True)
+    return Write(table.spec, base, base + 1, app_id, (_held(table, base), book), statement, metadata, lenient=True)
 
 
-def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect: Dialect, at: datetime) -> Merge:
+def merge(context: TickContext, model: Compiled, lines: str, dialect: Dialect, at: datetime) -> Merge:
     """Return the statement over `held` and `book`: each line goes through the landing query again.
 
-    A line that the model's query filters out returns no row, so its own row is deleted.
+    `lines` is the query of the lines: `raw`, the text in the table, `value`, the text to land, `file`, `was`, and
+    `fault` of a source that has faults. A line that the model's query filters out returns no row, so its own row is
+    deleted.
     """
     assert model.source is not None
     rules = context.workspace.rules.get(model.name, ())
@@ -96,15 +101,9 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
     key = (file, raw)
     others = [c.name for c in stored_columns(model.own) if c.name not in key]
     items = ", ".join(f"q.{identifier(name, dialect)} as {identifier(name, dialect)}" for name in others)
-    listed = ", ".join(string(event, dialect) for event in events)
-    id_of_line = quarantine_query.id_of(dialect)
     delta = (
-        f"with lines as (\n"
-        f"select {id_of_line} as id, min({raw}) as value, min({file}) as file, min({landed_at}) as was"
-        f"{_fault(model.source, dialect)}\n"
-        f"from held group by 1\n"
-        f"having id in (select id from book where kind = '{quarantine_query.REPLAY}' and event in ({listed}))\n)\n"
-        f"select l.value as {raw}, l.file as {file}, l.was as _was, q.{file} is null as _gone, {items}\n"
+        f"with lines as (\n{lines}\n)\n"
+        f"select l.raw as {raw}, l.file as {file}, l.was as _was, q.{file} is null as _gone, {items}\n"
         f"from lines as l left join (\n{query}\n) as q on q.{raw} = l.value and q.{file} = l.file"
     )
     values = {name: f"s.{identifier(name, dialect)}" for name in (*others, *key)}
@@ -124,6 +123,31 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
     filled = hidden_partitions.filled(made, model.own.columns, model.own.partition_by, dialect)
     assert isinstance(filled, Merge)
     return filled
+
+
+def _requested(source: Source, events: Iterable[str], dialect: Dialect) -> str:
+    """Return the query of the requested lines, for `merge`."""
+    raw, file, landed_at = landing_query.RAW, landing_query.ORIGIN, landing_query.LANDED_AT
+    listed = ", ".join(string(event, dialect) for event in events)
+    return (
+        f"select {quarantine_query.id_of(dialect)} as id, min({raw}) as raw, min({raw}) as value, min({file}) as file, "
+        f"min({landed_at}) as was{_fault(source, dialect)}\nfrom held group by 1\n"
+        f"having id in (select id from book where kind = '{quarantine_query.REPLAY}' and event in ({listed}))"
+    )
+
+
+def _decoded(lines: Iterable[Again], dialect: Dialect) -> str:
+    """Return the query of lines that were decoded again, for `merge`: the table has their former text."""
+    raw, file, landed_at = landing_query.RAW, landing_query.ORIGIN, landing_query.LANDED_AT
+    rows = ",\n".join(line.row(dialect) for line in lines)
+    held = (
+        f"select {quarantine_query.id_of(dialect)} as id, min({raw}) as raw, min({file}) as file, "
+        f"min({landed_at}) as was from held group by 1"
+    )
+    return (
+        f"select h.id, h.raw, d.value, h.file, h.was, d.fault from ({held}) as h "
+        f"join (values\n{rows}) as d(id, value, fault) on d.id = h.id"
+    )
 
 
 def _fault(source: Source, dialect: Dialect) -> str:

@@ -29,8 +29,8 @@ from sqlrun.project import (
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
     "name", "description", "format", "path", "on_schema_change", "if_unreadable", "columns", "topic", "topic_pattern",
-    "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where", "files", "csv", "document",
-    "max_document",
+    "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where", "files", "csv",
+    "document", "max_document",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
 FORMATS = (JSON, CSV, PARQUET, AVRO, KAFKA)

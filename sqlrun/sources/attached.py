@@ -106,15 +106,26 @@ def in_spark(columns: Sequence[Column], text: str) -> str:
     """Return Spark SQL for `joined` over the columns of Spark's Kafka connector; `text` is SQL for a message's text."""
     if not columns:
         return text
-    items = ", ".join(f"{string(column.name, 'spark')}, {_spark_value(column.comes_from)}" for column in columns)
-    written = f"to_json(named_struct({items}), map('ignoreNullFields', 'false'))"
-    found = f"substring({written}, 2, length({written}) - 2)"
+    written, found = _written(columns), members_in_spark(columns)
     space = r"'[ \\t\\r\\n]'"
     inner = f"regexp_replace({text}, concat('^', {space}, '*[{{]', {space}, '*'), '')"
     return (
         f"case when {text} is null then {written} when {text} rlike concat('^', {space}, '*[{{]') then "
         f"concat('{{', {found}, case when {inner} like '}}%' then '' else ',' end, {inner}) else {text} end"
     )
+
+
+def members_in_spark(columns: Sequence[Column]) -> str:
+    """Return Spark SQL for `members` over the columns of Spark's Kafka connector."""
+    if not columns:
+        return "''"
+    written = _written(columns)
+    return f"substring({written}, 2, length({written}) - 2)"
+
+
+def _written(columns: Sequence[Column]) -> str:
+    items = ", ".join(f"{string(column.name, 'spark')}, {_spark_value(column.comes_from)}" for column in columns)
+    return f"to_json(named_struct({items}), map('ignoreNullFields', 'false'))"
 
 
 def _spark_value(source: str) -> str:

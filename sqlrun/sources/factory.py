@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
+from sqlrun.decoding import confluent
 from sqlrun.errors import SourceError
-from sqlrun.project import JSON, KAFKA, Connection, Source
-from sqlrun.source_api import SourceReader
+from sqlrun.project import JSON, KAFKA, Connection, Source, Topic
+from sqlrun.source_api import SourceReader, Values
+from sqlrun.sources import message_values
 from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
 from sqlrun.sources.kafka_client import Client
+from sqlrun.sources.message_values import Delimited, Registered
+from sqlrun.sources.registry import Registry
+
+# Turns texts of quarantined lines into their texts now, and the reasons why one can't be read.
+DecodeAgain: TypeAlias = Callable[[Sequence[str]], tuple[list[str], list[str | None]]]
 
 
 def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) -> SourceReader:
@@ -31,6 +40,39 @@ def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) 
                     f"SR749 the source {source.group}.{source.name} needs the connection `{name}`, which the profile "
                     f"doesn't have. {known} Add it under `connections:` of the profile"
                 )
-            return Kafka(source.topic, source.attached, Client(name, connections[name]))
+            client = Client(name, connections[name])
+            return Kafka(source.topic, source.attached, client, _values(source, source.topic, client))
         case _:
             raise AssertionError(f"unsupported format {source.format}")
+
+
+def decoder_of_quarantined(reader: SourceReader) -> DecodeAgain | None:
+    """Return what decodes the texts of a source's quarantined values again; None if their text is all there is."""
+    match reader:
+        case Kafka(values=Registered() as values):
+            return partial(message_values.decoded_again, values)
+        case _:
+            return None
+
+
+def _values(source: Source, topic: Topic, client: Client) -> Values | None:
+    """Return what decodes a topic's values; None if they need no decoding.
+
+    Raises: SourceError if they have schemas and the connection names no registry.
+    """
+    match topic.value_format:
+        case "avro" | "protobuf":
+            if not client.connection.registry:
+                raise SourceError(
+                    f"SR752 the source {source.group}.{source.name} has `value_format: {topic.value_format}`, and the "
+                    f"connection `{client.name}` names no schema registry. Add `registry: https://HOST` to the "
+                    "connection in the profile"
+                )
+            kind = confluent.AVRO if topic.value_format == "avro" else confluent.PROTOBUF
+            return Registered(kind, Registry(client.name, client.connection))
+        case "csv":
+            return Delimited(tuple(column for column in source.columns if not column.comes_from))
+        case "json" | "text":
+            return None
+        case _:
+            raise AssertionError(f"unsupported value format {topic.value_format}")

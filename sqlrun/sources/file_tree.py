@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
 from sqlrun.project import AVRO, CSV, JSON, PARQUET, Source
 from sqlrun.source_api import Position
 
@@ -127,7 +127,7 @@ def glob_fault(pattern: str) -> str:
 def listed(folder: str, choice: Choice) -> dict[str, Position]:
     """Return a source's files by their path relative to the folder, with size and modification time.
 
-    Raises: EngineError if the folder, or a folder in it, can't be read.
+    Raises: SourceError if the folder, or a folder in it, can't be read.
     """
     found: dict[str, Position] = {}
     for path, entry in _entries(folder, choice):
@@ -171,9 +171,9 @@ def _scanned(folder: str, below: str) -> list[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError) as error:
         if below:
             return []  # it was deleted while the folder was read
-        raise EngineError(f"the source folder {folder} doesn't exist") from error
+        raise SourceError(f"the source folder {folder} doesn't exist") from error
     except OSError as error:
-        raise EngineError(f"the source folder {place} can't be read: {error.strerror}") from error
+        raise SourceError(f"the source folder {place} can't be read: {error.strerror}") from error
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -200,7 +200,7 @@ def _contains(outer: str, inner: str) -> bool:
 def unread(folder: str, choices: list[Choice]) -> list[str]:
     """Return names below a folder that none of its sources reads, in order; only the first of very many are looked at.
 
-    Raises: OSError, EngineError.
+    Raises: OSError, SourceError.
     """
     found = []
     every = Choice((), ("",))

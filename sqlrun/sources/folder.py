@@ -228,7 +228,7 @@ def is_source_file(entry: os.DirEntry[str]) -> bool:
 def listed(folder: str) -> dict[str, Position]:
     """Return a source's files with their positions: *.json, *.jsonl, *.ndjson; hidden ones are being written.
 
-    Raises: EngineError.
+    Raises: SourceError.
     """
     try:
         entries = list(os.scandir(folder))

@@ -8,19 +8,30 @@ checkpoint of the landing table has the offsets.
 from __future__ import annotations
 
 import json
-from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sqlrun.decoding import confluent
 from sqlrun.errors import SourceError
 from sqlrun.project import BLANK_LINE, Column, Topic
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
-from sqlrun.sources import attached, blank_lines
-from sqlrun.sources.folder import table_of
+from sqlrun.source_api import (
+    Count,
+    Decode,
+    Extent,
+    Frame,
+    Loss,
+    Origin,
+    Pending,
+    Position,
+    Positions,
+    Streaming,
+    Values,
+)  # fmt: skip
+from sqlrun.sources import attached, blank_lines, message_table
+from sqlrun.sources.folder import PIECE
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 from sqlrun.transpile.writer import string
 
@@ -73,6 +84,7 @@ class Kafka:
     topic: Topic
     columns: tuple[Column, ...]  # the ones that come with a message
     client: Client
+    values: Values | None = None  # what decodes values that aren't JSON
     unit: ClassVar[str] = "message"
 
     @property
@@ -102,29 +114,40 @@ class Kafka:
             "kafka.isolation.level": "read_committed",
             **_spark_settings(self.client),
         }
-        text = "make_valid_utf8(cast(value as string))" if self.topic.value_format == "json" else "cast(null as string)"
-        return Frame(
-            "kafka",
-            options,
-            (
-                f"{attached.in_spark(self.columns, text)} as value",
-                "concat(topic, '/', partition, '/', offset) as file",
-                f"{_named(parts)} as part",
-            ),
-            tuple(self._drops()),
-        )
+        columns = ("concat(topic, '/', partition, '/', offset) as file", f"{_named(parts)} as part")
+        if self.values is not None:
+            members = f"{attached.members_in_spark(self.columns)} as members"
+            return Frame("kafka", options, ("value", members, *columns), tuple(self._drops()), self.values)
+        text = f"make_valid_utf8(cast({self._json_in_spark()} as string))"
+        if self.topic.value_format == "text":
+            text = "cast(null as string)"
+        value = f"{attached.in_spark(self.columns, text)} as value"
+        return Frame("kafka", options, (value, *columns), tuple(self._drops()))
+
+    @property
+    def may_have_ids(self) -> bool:
+        """Return whether a message of JSON may begin with the id of its schema."""
+        return self.topic.value_format == "json" and bool(self.client.connection.registry)
+
+    def _json_in_spark(self) -> str:
+        """Return Spark SQL for a message's JSON, as `confluent.json_of`."""
+        if not self.may_have_ids:
+            return "value"
+        head = confluent.HEAD
+        return f"if(startswith(value, X'00') and length(value) > {head}, substring(value, {head + 1}), value)"
 
     def _drops(self) -> Iterator[tuple[str, str]]:
         """Yield the reasons to leave a message out, with Spark's conditions."""
         if self.topic.tombstones == "drop":
             yield TOMBSTONE, "value is null"
-        if self.topic.value_format == "json":
-            yield BLANK_LINE, "value is not null and trim(both ' \\t' from cast(value as string)) = ''"
+        if self.topic.value_format in ("json", "csv"):
+            text = f"cast({self._json_in_spark()} as string)"
+            yield BLANK_LINE, f"value is not null and trim(both ' \\t' from {text}) = ''"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the ranges after the landed ones, at most `max_offsets_per_tick` offsets, and losses.
 
-        Raises: EngineError if the broker can't be reached, or the topic has never existed.
+        Raises: SourceError if the broker can't be reached, or the topic has never existed.
         """
         topics = self.client.topics(self.topic.topic, self.topic.pattern)
         if not topics and not landed:
@@ -261,11 +284,16 @@ class Reading:
     missing: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     extents: dict[str, Extent] = field(default_factory=dict)
+    _decode: Decode | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the decoding of values, once for all messages."""
+        self._decode = None if self.source.values is None else self.source.values.decoder()
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the messages as lines, about 32 MB of text per table; the last table may be empty.
 
-        Raises: EngineError, also if the broker deleted a part of a range before or while it was read.
+        Raises: SourceError, also if the broker deleted a part of a range before or while it was read.
         """
         ranges = {part.key: (part, since, until) for part, since, until in _ranges(self.parts)}
         counts, dropped = dict.fromkeys(ranges, 0), {key: Counter[str]() for key in ranges}
@@ -277,7 +305,7 @@ class Reading:
                     parts.append(self._lines(f"{key[0]}/{key[1]}", messages, dropped[key]))
                     size += parts[-1].nbytes
                 if size >= CHUNK:
-                    yield table_of(parts)
+                    yield message_table.joined(parts, PIECE, with_faults=self._decode is not None)
                     parts, size = [], 0
         except OffsetsGoneError as error:
             raise self._gone() or SourceError(f"SR748 {error} can't be read from its first offset") from error
@@ -287,7 +315,7 @@ class Reading:
         for key, (part, _, _) in ranges.items():
             reasons = {reason: count for reason, count in dropped[key].items() if count}
             self.extents[part.name] = Extent(counts[key], reasons)
-        yield table_of(parts)
+        yield message_table.joined(parts, PIECE, with_faults=self._decode is not None)
 
     def _lines(self, place: str, messages: list[Any], dropped: Counter[str]) -> Any:
         """Return a table of a partition's messages, and count the ones that are left out."""
@@ -297,15 +325,27 @@ class Reading:
             messages = [message for message, value in zip(messages, values, strict=True) if value is not None]
             dropped[TOMBSTONE] += len(values) - len(messages)
             values = [message.value() for message in messages]
-        if topic.value_format == "text":
-            values = [None] * len(values)
-        if self.source.columns or None in values:
-            values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
         start = place.encode()
-        table = _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
+        origins = [b"%s/%d" % (start, message.offset()) for message in messages]
+        if self._decode is not None:
+            table = self._decoded(self._decode, values, messages, origins)
+        else:
+            if topic.value_format == "text":
+                values = [None] * len(values)
+            elif self.source.may_have_ids:
+                values = [None if value is None else confluent.json_of(value) for value in values]
+            if self.source.columns or None in values:
+                values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
+            table = message_table.of(values, origins)
         # The landing query leaves these out.
         dropped[BLANK_LINE] += blank_lines.count(table.column("value"))
         return table
+
+    def _decoded(self, decode: Decode, values: list[bytes | None], messages: list[Any], origins: list[bytes]) -> Any:
+        columns = self.source.columns
+        members = [attached.members(columns, message) for message in messages] if columns else [""] * len(messages)
+        texts, faults = decode(values, members)
+        return message_table.of([text.encode("utf-8", "replace") for text in texts], origins, faults)
 
     def _joined(self, value: bytes | None, message: Any) -> bytes:
         text = None if value is None else attached.text_of(value)
@@ -407,35 +447,6 @@ def _of_origin(name: str) -> tuple[tuple[str, int], int | None]:
     if len(pieces) == 3:
         return (pieces[0], int(pieces[1])), int(pieces[2])
     return part_of(name).key, None
-
-
-def _table(values: list[Any], origins: list[bytes]) -> Any:
-    import pyarrow as pa
-
-    lines = _texts(values)
-    if not lines.isascii:
-        try:
-            lines.array.validate(full=True)
-        except pa.ArrowInvalid:
-            lines = _texts([value.decode("utf-8", "replace").encode() for value in values])
-    return pa.Table.from_arrays([lines.array, _texts(origins).array], ["value", "file"])
-
-
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """An Arrow array of texts, which may not be UTF-8 unless `isascii`."""
-
-    array: Any
-    isascii: bool
-
-
-def _texts(values: list[bytes]) -> _Texts:
-    """Return an array by its buffers: PyArrow would inspect each value of a list, and import pandas to do so."""
-    import pyarrow as pa
-
-    data = b"".join(values)
-    ends = pa.py_buffer(array("q", accumulate(map(len, values), initial=0)))
-    return _Texts(pa.LargeStringArray.from_buffers(len(values), ends, pa.py_buffer(data)), data.isascii())
 
 
 def _spark_settings(client: Client) -> dict[str, str]:

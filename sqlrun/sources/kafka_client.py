@@ -81,7 +81,7 @@ class Client:
     def topics(self, topic: str, pattern: str) -> dict[str, TopicFacts]:
         """Return the topic, or the topics whose whole name matches the pattern; a topic that doesn't exist is left out.
 
-        Raises: EngineError if the broker can't be reached or refuses.
+        Raises: SourceError if the broker can't be reached or refuses.
         """
         library = kafka_library()
         with self.explained("list the topics"):
@@ -105,7 +105,7 @@ class Client:
     def offsets(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Offsets]:
         """Return the offsets of partitions. The end is the last stable offset: no open transaction lies before it.
 
-        Raises: EngineError.
+        Raises: SourceError.
         """
         if not partitions:
             return {}
@@ -140,7 +140,7 @@ class Client:
         Aborted transactions are left out. Offsets without a message at the end of a range are waited for, until the
         broker says that they are passed.
 
-        Raises: EngineError; OffsetsGoneError if the broker no longer has a range's beginning.
+        Raises: SourceError; OffsetsGoneError if the broker no longer has a range's beginning.
         """
         library = kafka_library()
         left = {each: until for each, (since, until) in ranges.items() if until > since}
@@ -248,7 +248,7 @@ class OffsetsGoneError(Exception):
 
 
 def kafka_library() -> Any:
-    """Return the client library. Raises: EngineError if it isn't installed."""
+    """Return the client library. Raises: SourceError if it isn't installed."""
     try:
         import confluent_kafka
         import confluent_kafka.admin

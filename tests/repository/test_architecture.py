@@ -350,6 +350,7 @@ WITHOUT_TIMES = {
     "land.accounting", "land.drift_query", "land.missing_files", "land.relanding", "land.replay",
     "land.rule_changes", "maintain.changed_rows", "maintain.checksums", "report.history_data", "runtime.arrow_rows",
     "serve.answers", "serve.board_routes", "serve.operator", "serve.routes", "serve.snapshot", "sources.blank_lines",
+    "sources.message_values",
     "system_tables.measure_history", "system_tables.measures", "unit_tests.run.answers",
 }  # fmt: skip
 

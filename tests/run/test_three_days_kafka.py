@@ -14,5 +14,5 @@ pytestmark = pytest.mark.slow
 
 
 def test_every_tick_through_a_topic_equals_the_same_files(tmp_path: Path, broker: Broker) -> None:
-    """All that the script crafts, in its first 70 minutes; among the committed messages are those of aborted transactions."""
+    """All that the script crafts, in its first 70 minutes; aborted transactions are among the committed ones."""
     assert played(tmp_path, DuckDBEngine(), broker, 14) == 15

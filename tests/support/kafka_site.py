@@ -79,21 +79,23 @@ def made(
     select: str = "",
     partitions: int = 1,
     settings: dict[str, str] | None = None,
+    registry: str = "",
 ) -> Topic:
     """Create a topic and a project that lands it; `declared` are more keys of the source, `columns` more columns."""
     name = topics.create(broker, topics.unique(), partitions, settings)
-    project(folder, f"topic: {name}\n        {declared}", columns, select, broker.address)
-    site = Site(folder, engine, connections={"kafka": Connection(broker.address)})
+    project(folder, f"topic: {name}\n        {declared}", columns, select, broker.address, registry)
+    site = Site(folder, engine, connections={"kafka": Connection(broker.address, registry=registry)})
     return Topic(broker, name, site)
 
 
-def project(folder: Path, declared: str, columns: str, select: str, address: str) -> None:
+def project(folder: Path, declared: str, columns: str, select: str, address: str, registry: str = "") -> None:
     """Write the project's files."""
+    schemas = f"    registry: {registry}\n" if registry else ""
     own = "".join(f"          - {{name: {n}, data_type: {t}, description: It.}}\n" for n, t in COLUMNS)
     texts = {
         "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
         "profiles/duckdb.yml": (
-            f"engine: duckdb\nwarehouse: warehouse\nconnections:\n  kafka:\n    bootstrap: {address}\n"
+            f"engine: duckdb\nwarehouse: warehouse\nconnections:\n  kafka:\n    bootstrap: {address}\n{schemas}"
         ),
         "models/_sources.yml": (
             "sources:\n  - name: a\n    tables:\n      - name: b\n        format: kafka\n"
@@ -118,7 +120,7 @@ def project(folder: Path, declared: str, columns: str, select: str, address: str
 
 def _contract(columns: str) -> str:
     own = "".join(f"      - {{name: {n}, data_type: {t}, description: It.}}\n" for n, t in COLUMNS)
-    more = [line.split(", from:")[0].strip() + "}" for line in columns.splitlines() if line.strip()]
+    more = [line.split(", from:")[0].strip().rstrip("}") + "}" for line in columns.splitlines() if line.strip()]
     return own + "".join(f"      {line}\n" for line in more)
 
 

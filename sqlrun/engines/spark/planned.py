@@ -17,10 +17,11 @@ from sqlrun.engines.planned_landing import Batch, Committed
 from sqlrun.engines.spark import conf as spark_conf
 from sqlrun.engines.spark import line_counts
 from sqlrun.errors import EngineError
-from sqlrun.source_api import Extent, Positions, SourceReader
+from sqlrun.source_api import Extent, Positions, SourceReader, Values
 from sqlrun.transpile.writer import string
 
 LINES = "value string, file string"
+NAMES = ("value", "file", "fault")
 # Maximum number of parts that a batch counts apart.
 MOST_COUNTED = 256
 # Name of the counts of all parts of a batch.
@@ -67,7 +68,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
 
 
 def _lines(spark: Any, source: SourceReader, parts: Positions) -> Any:
-    """Return the frame of a batch's lines: `value`, `file`, and `part` if the source's connector has it."""
+    """Return the frame of a batch's lines: `value`, `file`, and the rest of `Frame` if Spark's connector reads it."""
     if not parts:
         return spark.createDataFrame([], LINES)
     frame = source.frame(parts)
@@ -97,6 +98,8 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
     observation = Observation()
     observed = lines.observe(observation, *(count.alias(alias) for alias, count in counts.items()))
     kept = observed if frame is None else observed.where("dropped is null")
+    if frame is not None and frame.values is not None:
+        kept = _decoded(kept, frame.values)
 
     def counted() -> dict[str, Extent]:
         found, extents = observation.get, {}
@@ -105,7 +108,22 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
             extents[name] = Extent(int(found[f"n{number}"]), {one: count for one, count in dropped.items() if count})
         return extents
 
-    return kept.select("value", "file"), counted
+    return kept.select(*(name for name in NAMES if name in kept.columns)), counted
+
+
+def _decoded(lines: Any, values: Values) -> Any:
+    """Return lines with the texts of their values, which Python decodes on the executors."""
+
+    def decode(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        decoder = values.decoder()
+        for batch in batches:
+            texts, faults = decoder(batch.column("value").to_pylist(), batch.column("members").to_pylist())
+            columns = [pa.array(texts, pa.string()), batch.column("file"), pa.array(faults, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, list(NAMES))
+
+    return lines.select("value", "members", "file").mapInArrow(decode, f"{LINES}, fault string")
 
 
 def _by_python(spark: Any, source: SourceReader, parts: Positions) -> Any:
