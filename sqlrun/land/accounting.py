@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from sqlrun import line_sums
 from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, LandedBatch, LineCounts, Relation
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
@@ -18,6 +19,7 @@ from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
+from sqlrun.line_sums import NOTHING, LineSums
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
 from sqlrun.sources import batches, checkpoint
@@ -47,8 +49,8 @@ def record(
         _write(context, model, reader, subject, batch)
 
 
-def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datetime) -> None:
-    """Check that all lines that landed since the published tick are accounted for.
+def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datetime) -> LineSums:
+    """Check that all lines that landed since the published tick are accounted for, and return their sums.
 
     Batches of builds that died before they wrote their rows are counted again, from the source.
 
@@ -58,7 +60,7 @@ def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datet
     after = table.state.version if table.state else 0
     head = delta_table.head(table.spec.path) or 0
     if head == after:
-        return
+        return NOTHING
     known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
     landings = delta_table.landings(table.spec.path, context.commits(model.name, after, head))
     forgotten = [version for version in landings if version not in known]
@@ -75,6 +77,7 @@ def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datet
             "--full-refresh, or publish nevertheless with --accept-unexplained-lines",
             model=model.name,
         )
+    return line_sums.of([row for rows in known.values() for row in rows])
 
 
 def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:

@@ -74,7 +74,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     context.assert_lock_held()
     written = turn.engine.land(request)
     accounting.record(context, model, request.source, written.batches, at)
-    accounting.judge(context, model, request.source, at)
+    lines = accounting.judge(context, model, request.source, at)
     relanding.write_down(context, model, request.source, written.version, at)
     replayed = replay.carry_out(context, model, written.version, at)
     base, project = context.bases[model.name], context.workspace.project.name
@@ -100,6 +100,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         path=table.path,
         engine=turn.engine.name if turn.engine is not context.engine else "",
         counts=_shown(model, written.counts),
+        lines=lines,
     )
 
 

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlrun.engine_api import StoredColumn, TableSpec
-from sqlrun.engines.delta import table as delta_table
 from sqlrun.publish.environment_paths import system_folder
 from sqlrun.system_tables import receipts
+from sqlrun.transpile.writer import string
 
 COLUMNS = (
     StoredColumn("source", "string", False),
@@ -107,18 +107,26 @@ def read(warehouse: str, env: str, model: str = "", since: int = 0) -> list[dict
 
     Raises: EngineError if they can't be read.
     """
-    names = [column.name for column in COLUMNS]
-    rows = receipts.rows(table_of(warehouse, env), names, f"tick >= {since}" if since else None)
-    mine = [row for row in rows if not model or row["model"] == model]
-    return sorted(mine, key=lambda row: (row["tick"], row["path"], row["version"], row["part"], row["since"] or 0))
+    rows = _rows(warehouse, env, f"tick >= {since}" if since else None)
+    return [row for row in rows if not model or row["model"] == model]
+
+
+def losses(warehouse: str, env: str) -> list[dict[str, Any]]:
+    """Return the rows of accepted losses, the oldest first. Files without a loss aren't opened.
+
+    Raises: EngineError if they can't be read.
+    """
+    return _rows(warehouse, env, "lost_because is not null")
 
 
 def of_versions(warehouse: str, env: str, path: str, after: int) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of the batches after a version of a landing table, by version."""
-    if delta_table.head(path_of(warehouse, env)) is None:
-        return {}
     found: dict[int, list[dict[str, Any]]] = {}
-    for row in receipts.rows(table_of(warehouse, env), ("path", "version", "unexplained", "part")):
-        if row["path"] == path and row["version"] > after:
-            found.setdefault(row["version"], []).append(row)
+    for row in _rows(warehouse, env, f"version > {after} and path = {string(path, 'duckdb')}"):
+        found.setdefault(row["version"], []).append(row)
     return found
+
+
+def _rows(warehouse: str, env: str, predicate: str | None) -> list[dict[str, Any]]:
+    rows = receipts.rows(table_of(warehouse, env), [column.name for column in COLUMNS], predicate)
+    return sorted(rows, key=lambda row: (row["tick"], row["path"], row["version"], row["part"], row["since"] or 0))
