@@ -155,6 +155,10 @@ class EngineError(SqlrunError):
         super().__init__(message)
 
 
+class SourceError(EngineError):
+    """A source can't be read, or has lost lines; its lines stay where they are, and a later tick may land them."""
+
+
 class UnsuitedError(EngineError):
     """An engine can't do this and has written nothing; another engine may be able to."""
 

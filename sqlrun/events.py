@@ -93,7 +93,7 @@ class StageReceipt:
 class NodeResult:
     """The result of one model, seed or landing of a tick. `kind`: seed, landing, or the strategy.
 
-    `reasons` count quarantined lines, `dropped` those that a landing left out. `follow` is the number of check results
+    `reasons` count quarantined lines, `dropped` lines that a landing left out. `follow` is the number of check results
     that are reported with it.
     """
 

@@ -292,6 +292,7 @@ class Source:
     description: str
     place: Place
     on_schema_change: str = "ignore"  # ignore | append_new_columns | fail | sync
+    if_unreadable: str = "fail"  # fail | skip: a tick without new lines, if the source can't be read
     topic: Topic | None = None
     drop_where: tuple[Drop, ...] = ()
 

@@ -60,7 +60,10 @@ KEYS = click.option(
 @click.pass_context
 @report_errors
 def serve(context: click.Context, **options: Any) -> None:
-    """Serve published ticks over HTTP: the dashboard and its API. With --ingest, also take lines for sources."""
+    """Serve published ticks over HTTP: the dashboard and its API.
+
+    With --ingest, also take lines for sources.
+    """
     if context.invoked_subcommand is None:
         from sqlrun.serve.command import serve_command
 

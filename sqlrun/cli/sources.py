@@ -27,7 +27,7 @@ def source() -> None:
 def audit_command(
     root: Path, source: str | None, profile: str | None, env: str | None, ticks: int | None, parts: bool, as_json: bool
 ) -> None:
-    """Add up what became of every line of SOURCE, like orders.events, or of all sources.
+    """Add up the lines of SOURCE by what became of them.
 
     Exit code 1 if a line is unexplained.
     """
@@ -47,7 +47,10 @@ def audit_command(
 def accept_loss_command(
     root: Path, source: str, profile: str | None, env: str | None, yes: bool, as_json: bool
 ) -> None:
-    """List the lines that SOURCE no longer has and that never landed; with --yes, record them as lost and go on."""
+    """List lost lines of SOURCE; --yes records the loss.
+
+    Lost lines are lines that the source no longer has and that never landed. After the record the next build goes on.
+    """
     from sqlrun.commands.sources import accept_losses
 
     sys.exit(accept_losses(root, source, profile, env, utc_now(), yes, as_json))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlrun.engine_api import Landing
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, SourceError
 from sqlrun.source_api import Positions
 from sqlrun.sources import batches, checkpoint, stream_checkpoint
 from sqlrun.sources.folder import some
@@ -51,11 +51,11 @@ def _planned(landing: Landing, place: str) -> Positions:
     return batches.landed(plan for number, plan in plans if plan is not None and number <= committed)
 
 
-def missing(landing: Landing, parts: list[str]) -> EngineError:
+def missing(landing: Landing, parts: list[str]) -> SourceError:
     """Return the error for parts of a batch that no longer exist."""
     them = "a file" if len(parts) == 1 else f"{len(parts):,} files"
     name = landing.table.name
-    return EngineError(
+    return SourceError(
         f"{name} must land {them} of {landing.source.location} that can't be found: {some(parts)}. "
         "Restore the missing files, or continue without them: sqlrun build --accept-lost-files",
         model=name,

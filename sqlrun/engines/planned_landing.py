@@ -19,7 +19,7 @@ from sqlrun.engine_api import LandedBatch, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
-from sqlrun.errors import EngineError, LockedError
+from sqlrun.errors import EngineError, LockedError, SourceError
 from sqlrun.source_api import AcceptedLoss, Extent, Loss, Positions, Reading
 from sqlrun.sources import batches
 from sqlrun.storage.factory import storage_of
@@ -180,11 +180,11 @@ def settled(landing: Landing, batch: Batch, reading: Reading) -> Positions:
     return landed
 
 
-def _lost(landing: Landing, losses: tuple[Loss, ...]) -> EngineError:
+def _lost(landing: Landing, losses: tuple[Loss, ...]) -> SourceError:
     """Return the error for lines that the source no longer has."""
     told = "; ".join(loss.what for loss in losses)
     name = landing.table.name
-    return EngineError(
+    return SourceError(
         f"SR747 {name} can't land {landing.source.location}: {told}. Nothing of this source lands until you decide. "
         f"Restore the lines, or record their loss and continue: sqlrun source accept-loss {name}",
         model=name,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from sqlrun import line_sums
 from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, LandedBatch, LineCounts, Relation
@@ -19,7 +20,7 @@ from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
-from sqlrun.line_sums import NOTHING, LineSums
+from sqlrun.line_sums import LineSums
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
 from sqlrun.sources import batches, checkpoint
@@ -27,6 +28,8 @@ from sqlrun.system_tables import intake
 from sqlrun.system_tables.intake import TOGETHER, Intake, Subject
 
 NUMBER = "sqlrun.tick"
+# Rows of the intake.
+Written = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,45 +42,47 @@ class Rows:
 
 def record(
     context: TickContext, model: Compiled, reader: SourceReader, done: Iterable[LandedBatch], at: datetime
-) -> None:
-    """Write down what became of the lines of each batch.
+) -> dict[int, Written]:
+    """Write down what became of the lines of each batch; return the rows by the table's version.
 
     Raises: EngineError if the rows can't be written.
     """
     subject = _subject(context, model, at)
-    for batch in done:
-        _write(context, model, reader, subject, batch)
+    return {v: rows for batch in done for v, rows in _write(context, model, reader, subject, batch).items()}
 
 
-def judge(context: TickContext, model: Compiled, reader: SourceReader, at: datetime) -> LineSums:
+def judge(
+    context: TickContext, model: Compiled, reader: SourceReader, recorded: Mapping[int, Written], at: datetime
+) -> LineSums:
     """Check that all lines that landed since the published tick are accounted for, and return their sums.
 
-    Batches of builds that died before they wrote their rows are counted again, from the source.
+    `recorded` are the batches that this landing has recorded; others are those of unpublished ticks. Batches of builds
+    that died before they wrote their rows are counted again, from the source.
 
     Raises: EngineError (SR744) if lines are unexplained and that wasn't allowed.
     """
     table = context.plan.tables[model.name]
     after = table.state.version if table.state else 0
     head = delta_table.head(table.spec.path) or 0
-    if head == after:
-        return NOTHING
-    known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
+    known = dict(recorded)
     landings = delta_table.landings(table.spec.path, context.commits(model.name, after, head))
-    forgotten = [version for version in landings if version not in known]
-    if forgotten and reader.streaming is None:
-        subject = _subject(context, model, at)
-        for version in forgotten:
-            _write(context, model, reader, subject, _again(context, table.path, table.spec.path, reader, version))
-        known = intake.of_versions(context.warehouse, context.plan.env, table.path, after)
-    wrong = sum(row["unexplained"] or 0 for rows in known.values() for row in rows)
-    if any(row["unexplained"] for rows in known.values() for row in rows) and not context.accept_unexplained:
+    if set(landings) - known.keys():
+        known = intake.of_versions(context.warehouse, context.plan.env, table.path, after) | known
+    subject = _subject(context, model, at)
+    for version in landings:
+        if version not in known and reader.streaming is None:
+            batch = _again(context, table.path, table.spec.path, reader, version)
+            known |= _write(context, model, reader, subject, batch)
+    rows = [row for version in sorted(known) for row in known[version]]
+    if any(row["unexplained"] for row in rows) and not context.accept_unexplained:
+        wrong = sum(row["unexplained"] or 0 for row in rows)
         raise EngineError(
             f"SR744 {model.name} accounts for {abs(wrong):,} {'fewer' if wrong > 0 else 'more'} lines than were read "
             f"from {reader.location}. `sqlrun source audit` shows where. Report it, and land the source again with "
             "--full-refresh, or publish nevertheless with --accept-unexplained-lines",
             model=model.name,
         )
-    return line_sums.of([row for rows in known.values() for row in rows])
+    return line_sums.of(rows)
 
 
 def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:
@@ -86,9 +91,12 @@ def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:
     return Subject(name, model.name, context.plan.tables[model.name].path, context.plan.number, at)
 
 
-def _write(context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch) -> None:
+def _write(
+    context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch
+) -> dict[int, Written]:
     rows = rows_of(batch, _rows(context, model, reader, batch.commits), reader)
-    intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
+    written = intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
+    return {version: written if version == batch.version else [] for version in batch.commits}
 
 
 def _rows(context: TickContext, model: Compiled, reader: SourceReader, commits: tuple[int, ...]) -> dict[str, Rows]:
@@ -137,8 +145,8 @@ def _extents(reader: SourceReader, parts: Positions) -> Mapping[str, Extent] | N
 def rows_of(batch: LandedBatch, rows: Mapping[str, Rows], reader: SourceReader) -> list[Intake]:
     """Return the accounting of a batch, a row for each part and one for each loss.
 
-    If an engine counted the lines, or those that its query left out, for the whole batch alone, then a row of all parts
-    together has these numbers and the unexplained lines, and a part's own row has none.
+    If an engine counted the lines, or the lines that its query left out, for the whole batch alone, then a row of all
+    parts together has these numbers and the unexplained lines, and a part's own row has none.
     """
     dropped = {} if batch.counts.by_part else {r: n for r, n in batch.counts.dropped.items() if n}
     for extent in batch.extents.values():

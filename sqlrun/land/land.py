@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
-from sqlrun.engine_api import Dialect, Landing, LineCounts
+from sqlrun.engine_api import Dialect, Engine, Landing, LineCounts, Receipt, Written
 from sqlrun.engines.delta import foreign_writers
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import SourceError
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
@@ -72,9 +74,9 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     if table.state is None:
         missing_files.require(context, model.name, request.source, table.path)
     context.assert_lock_held()
-    written = turn.engine.land(request)
-    accounting.record(context, model, request.source, written.batches, at)
-    lines = accounting.judge(context, model, request.source, at)
+    written = _written(context, model, turn.engine, request)
+    recorded = accounting.record(context, model, request.source, written.batches, at)
+    lines = accounting.judge(context, model, request.source, recorded, at)
     relanding.write_down(context, model, request.source, written.version, at)
     replayed = replay.carry_out(context, model, written.version, at)
     base, project = context.bases[model.name], context.workspace.project.name
@@ -102,6 +104,19 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         counts=_shown(model, written.counts),
         lines=lines,
     )
+
+
+def _written(context: TickContext, model: Compiled, engine: Engine, request: Landing) -> Written:
+    """Land; if the source can't be read and its declaration allows that, land nothing and say so."""
+    try:
+        return engine.land(request)
+    except SourceError as error:
+        assert model.source is not None
+        head = delta_table.head(context.plan.tables[model.name].spec.path)
+        if model.source.if_unreadable != "skip" or head is None:
+            raise
+        note = f"{error}. The tick goes on without new lines of this source, as `if_unreadable: skip` says"
+        return Written(head, Receipt(0.0), (note,))
 
 
 def _shown(model: Compiled, counts: LineCounts) -> LineCounts:

@@ -14,8 +14,8 @@ from sqlrun.project import BLANK_LINE, FILTERED, JSON, KAFKA, VALUE_FORMATS, Col
 
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
-    "name", "description", "format", "path", "on_schema_change", "columns", "topic", "topic_pattern", "connection",
-    "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where",
+    "name", "description", "format", "path", "on_schema_change", "if_unreadable", "columns", "topic", "topic_pattern",
+    "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
 FORMATS = (JSON, KAFKA)
@@ -36,6 +36,8 @@ ATTACHED = {
 # Reasons of lines that are left out without a rule.
 OWN_REASONS = (FILTERED, BLANK_LINE)
 HEADER = "header:"
+# What a tick does if a source can't be read.
+UNREADABLE = ("fail", "skip")
 NAME_ALL = "List the columns to read, with their types."
 MOST_OFFSETS = 1_000_000_000
 
@@ -72,6 +74,7 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
         columns=fields,
         description=reader.words(table),
         place=place,
+        if_unreadable=reader.choice(table, "if_unreadable", UNREADABLE, UNREADABLE[0]),
         on_schema_change=reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0]),
         topic=_topic(reader, table) if kind == KAFKA else None,
         drop_where=tuple(_drops(reader, table)),

@@ -172,7 +172,7 @@ def command(
     speed: float,
     **world: Any,
 ) -> None:
-    """Write made-up restaurant orders as JSON lines, or as messages of a Kafka topic.
+    """Write made-up orders as JSON lines, or to a Kafka topic.
 
     By default: 8 days of 2,000 orders a day, late, repeated, corrected, cancelled and broken ones among them.
     """

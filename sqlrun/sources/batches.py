@@ -58,8 +58,14 @@ def name_of(number: int) -> str:
 
 
 def read(checkpoint: str) -> dict[int, Batch | None]:
-    """Return the planned batches by number; None for one with a corrupt file."""
-    return {number: _batch(checkpoint, number) for number in _numbers(checkpoint)}
+    """Return the planned batches by number; None for one with a corrupt file.
+
+    Batches before the newest folded one are left out: they are part of it, and a fold that was interrupted may have
+    deleted any of them.
+    """
+    found = {number: _batch(checkpoint, number) for number in _numbers(checkpoint)}
+    folded = max((number for number, batch in found.items() if batch is not None and batch.is_folded), default=0)
+    return {number: batch for number, batch in found.items() if number >= folded}
 
 
 def landed(batches: Iterable[Batch]) -> dict[str, Position]:

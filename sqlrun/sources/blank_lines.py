@@ -21,9 +21,5 @@ def count(values: Any) -> int:
     """Return the number of blank lines in a column of lines. Few lines begin with anything but a bracket."""
     import pyarrow.compute as pc
 
-    begins = pc.starts_with(values, "{")
-    if pc.sum(begins).as_py() == len(values):
-        return 0
-    rest = pc.filter(values, pc.invert(begins))
-    found: int | None = pc.sum(pc.equal(pc.utf8_trim(rest, characters=BLANKS), "")).as_py()
-    return found or 0
+    rest = pc.filter(values, pc.invert(pc.starts_with(values, "{")))
+    return len(pc.filter(rest, pc.equal(pc.utf8_trim(rest, characters=BLANKS), "")))

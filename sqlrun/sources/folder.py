@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlrun.decoding import json_lines
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
 from sqlrun.project import BLANK_LINE
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import (
@@ -236,9 +236,9 @@ def listed(folder: str) -> dict[str, Position]:
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError as error:
-        raise EngineError(f"the source folder {folder} doesn't exist") from error
+        raise SourceError(f"the source folder {folder} doesn't exist") from error
     except OSError as error:
-        raise EngineError(f"the source folder {folder} can't be read: {error.strerror}") from error
+        raise SourceError(f"the source folder {folder} can't be read: {error.strerror}") from error
     found: dict[str, Position] = {}
     for entry in entries:
         if entry.name[0] not in "._" and is_source_file(entry):

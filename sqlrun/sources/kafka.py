@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
 from sqlrun.project import BLANK_LINE, Column, Topic
 from sqlrun.runtime.text_table import counted
 from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
@@ -128,7 +128,7 @@ class Kafka:
         """
         topics = self.client.topics(self.topic.topic, self.topic.pattern)
         if not topics and not landed:
-            raise EngineError(f"SR748 {self.location} doesn't exist. Create it, or correct `topic` of the source")
+            raise SourceError(f"SR748 {self.location} doesn't exist. Create it, or correct `topic` of the source")
         parts = [Part(name, n, facts.id) for name, facts in topics.items() for n in facts.partitions]
         offsets = self.client.offsets([part.key for part in parts])
         losses = [*_gone(landed, topics), *self._lost(landed, parts, offsets)]
@@ -279,7 +279,7 @@ class Reading:
                     yield table_of(parts)
                     parts, size = [], 0
         except OffsetsGoneError as error:
-            raise self._gone() or EngineError(f"SR748 {error} can't be read from its first offset") from error
+            raise self._gone() or SourceError(f"SR748 {error} can't be read from its first offset") from error
         gone = self._gone()
         if gone is not None:
             raise gone
@@ -290,15 +290,15 @@ class Reading:
 
     def _lines(self, place: str, messages: list[Any], dropped: Counter[str]) -> Any:
         """Return a table of a partition's messages, and count the ones that are left out."""
-        source = self.source
-        if source.topic.tombstones == "drop":
-            every = len(messages)
-            messages = [message for message in messages if message.value() is not None]
-            dropped[TOMBSTONE] += every - len(messages)
+        topic = self.source.topic
         values: list[bytes | None] = [message.value() for message in messages]
-        if source.topic.value_format == "text":
+        if topic.tombstones == "drop" and None in values:
+            messages = [message for message, value in zip(messages, values, strict=True) if value is not None]
+            dropped[TOMBSTONE] += len(values) - len(messages)
+            values = [message.value() for message in messages]
+        if topic.value_format == "text":
             values = [None] * len(values)
-        if source.columns or None in values:
+        if self.source.columns or None in values:
             values = [self._joined(value, message) for value, message in zip(values, messages, strict=True)]
         start = place.encode()
         table = _table(values, [b"%s/%d" % (start, message.offset()) for message in messages])
@@ -310,7 +310,7 @@ class Reading:
         text = None if value is None else attached.text_of(value)
         return attached.joined(text, attached.members(self.source.columns, message)).encode()
 
-    def _gone(self) -> EngineError | None:
+    def _gone(self) -> SourceError | None:
         """Return the error for ranges of which the broker has deleted a part meanwhile; None if it has all of them.
 
         Offsets without a message are no loss as long as the range's beginning is retained: they belong to a
@@ -319,7 +319,7 @@ class Reading:
         told = "; ".join(loss.what for loss in self.source.lost(self.parts))
         if not told:
             return None
-        return EngineError(
+        return SourceError(
             f"SR747 the broker deleted messages before they were read: {told}. Retain messages for longer. To record "
             "the loss and continue: sqlrun source accept-loss"
         )

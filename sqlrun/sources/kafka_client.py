@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlrun.project import Connection
@@ -22,6 +22,8 @@ MOST_MESSAGES, POLL, MOMENT = 10_000, 0.5, 0.005
 # No sqlrun consumer joins a group, so none is ever rebalanced; the client library requires a name.
 GROUP = "sqlrun"
 INTERNAL = "__"
+# The end of the library's messages, which differs each time.
+_SINCE = re.compile(r" \(after [0-9]+ms in state [^)]*\)$")
 # A partition: the topic and the number.
 Key = tuple[str, int]
 
@@ -52,7 +54,7 @@ class Client:
     _admin: Any = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[Client], tuple[str, Connection]]:
-        """Return what another process needs to connect by itself."""
+        """Return what another process needs to open its own connection."""
         return Client, (self.name, self.connection)
 
     def settings(self) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class Client:
         raise self._unreachable(error.str())
 
     def _hear(self, error: Any) -> None:
-        self._heard.append(error.str())
+        self._heard.append(_SINCE.sub("", error.str()))
         del self._heard[:-3]
 
     @contextmanager
@@ -221,10 +223,10 @@ class Client:
             told = error.args[0].str() if hasattr(error.args[0], "str") else str(error.args[0])
             raise self._unreachable(f"{told} (while it tried to {what})") from error
 
-    def _unreachable(self, told: str) -> EngineError:
+    def _unreachable(self, told: str) -> SourceError:
         heard = [text for text in dict.fromkeys(self._heard) if text not in told]
         more = f": {'; '.join(heard)}" if heard else ""
-        return EngineError(
+        return SourceError(
             f"SR748 the broker of the connection `{self.name}` doesn't answer: {told}{more}. Check that it runs, and "
             "`bootstrap`, `protocol`, `username` and `password` of the connection in the profile"
         )
@@ -251,5 +253,5 @@ def kafka_library() -> Any:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
-        raise EngineError(f"Kafka needs the package confluent-kafka: {EXTRA}") from error
+        raise SourceError(f"Kafka needs the package confluent-kafka: {EXTRA}") from error
     return confluent_kafka

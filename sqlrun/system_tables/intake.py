@@ -88,8 +88,8 @@ def table_of(warehouse: str, env: str = "") -> TableSpec:
     return TableSpec("intake", path_of(warehouse, env), COLUMNS)
 
 
-def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequence[Intake]) -> None:
-    """Append the rows of a batch, whose lines are in a version of the landing table, in one commit.
+def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequence[Intake]) -> list[dict[str, Any]]:
+    """Append the rows of a batch, whose lines are in a version of the landing table, in one commit; return them.
 
     Raises: EngineError if they can't be written.
     """
@@ -100,6 +100,7 @@ def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequen
     found = [{**common, **{name: getattr(row, name) for name in NAMES}} for row in rows]
     if found:
         receipts.append(table_of(warehouse, env), found, subject.tick)
+    return found
 
 
 def read(warehouse: str, env: str, model: str = "", since: int = 0) -> list[dict[str, Any]]:

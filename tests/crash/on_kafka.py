@@ -6,14 +6,17 @@ import json
 import random
 import signal
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Protocol
 
 from tests.crash import points
-from tests.crash.lives import Life, Lives, build
+from tests.crash.lives import Lives, build
 from tests.crash.topic_world import TopicWorld
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
+
+COUNTED = ("read", "landed", "quarantined", "dropped", "gaps", "lost", "unexplained")
 
 
 class Builder(Protocol):
@@ -102,10 +105,7 @@ def lose(lives: Lives, world: TopicWorld) -> None:
         said = " ".join(failed.said.split())
         assert failed.code == 1 and "SR747" in said, failed.said
         assert f"[{since:,}, {end - 2:,}) never landed" in said, said
-    accepted = accept_loss(lives, world)
-    if accepted is None:
-        print("the loss is named; `sqlrun source accept-loss` isn't there to accept it")
-        return
+    accepted = lives.live(world.root, "source", "accept-loss", "shops.lines", "--yes")
     assert accepted.code == 0, accepted.said
     world.sent = {
         origin: text
@@ -115,15 +115,40 @@ def lose(lives: Lives, world: TopicWorld) -> None:
     again = build(lives, world.root, world.as_of)
     assert again.code == 0, again.said
     world.check()
+    audited(lives, world)
     print(f"the loss of [{since}, {end - 2}) is named and accepted, and all other messages landed")
 
 
-def accept_loss(lives: Lives, world: TopicWorld) -> Life | None:
-    """Accept the loss by the command; None if sqlrun doesn't have it."""
-    known = lives.live(world.root, "source", "--help")
-    if known.code != 0 or "accept-loss" not in known.said:
-        return None
-    return lives.live(world.root, "source", "accept-loss", "stg_lines")
+def recreated(lives: Lives, world: TopicWorld) -> None:
+    """Delete a topic and create it again: builds fail until that is accepted; then offsets 0 and up land again."""
+    world.arrive()
+    topics.settle(world.broker, world.topic)
+    assert build(lives, world.root, world.as_of).code == 0
+    world.check()
+    old, world.sent, world.partitions = Counter(world.sent.keys()), {}, 2
+    topics.recreate(world.broker, world.topic, 2)
+    world.arrive()
+    topics.settle(world.broker, world.topic)
+    for _ in range(2):
+        failed = build(lives, world.root, world.as_of)
+        assert failed.code == 1 and "was deleted and created again" in " ".join(failed.said.split()), failed.said
+    accepted = lives.live(world.root, "source", "accept-loss", "shops.lines", "--yes")
+    assert accepted.code == 0, accepted.said
+    again = build(lives, world.root, world.as_of)
+    assert again.code == 0, again.said
+    found = Counter(row["_file"] for row in world.rows())
+    assert found == old + Counter(world.sent.keys())
+    print(f"a topic that was created again landed {len(world.sent)} messages beside {old.total()} of the old one")
+
+
+def audited(lives: Lives, world: TopicWorld) -> None:
+    """The audit of the source explains every offset, and agrees with what was sent."""
+    audit = lives.live(world.root, "source", "audit", "shops.lines", "--json")
+    assert audit.code == 0, audit.said
+    rows = json.loads(audit.said)
+    total = {key: sum(row[key] or 0 for row in rows) for key in COUNTED}
+    assert total["unexplained"] == 0 and total["landed"] + total["quarantined"] == len(world.sent), total
+    print(f"The audit: {json.dumps(total)}")
 
 
 def run(folder: Path, lives: Lives, engine: str, kills: int, seed: int) -> None:
@@ -137,11 +162,13 @@ def run(folder: Path, lives: Lives, engine: str, kills: int, seed: int) -> None:
         world = TopicWorld(folder / "killed", broker, engine)
         builds = Builds(lives if engine == "duckdb" else None, world, seed)
         died = kill(builds, world, kills, random.Random(seed))
+        audited(lives, world)
         print(f"{kills} builds on {engine}, {died} of them killed: {len(world.sent)} messages, each of them one row.")
         print(f"Meanwhile: {json.dumps(dict(sorted(world.happened.items())))}")
         if engine == "duckdb":
             gone = compacted(lives, TopicWorld(folder / "compacted", broker, compacted=True), max(2, kills // 50))
             print(f"A compacted topic: {gone} messages were compacted before they landed, no other is missing.")
             lose(lives, TopicWorld(folder / "lost", broker))
+            recreated(lives, TopicWorld(folder / "recreated", broker))
     finally:
         broker.stop()

@@ -188,7 +188,7 @@ class TopicWorld(World):
 
     def check(self) -> None:
         """Every sent message is one row, landed or quarantined; every table is its whole query's answer."""
-        rows = self._rows()
+        rows = self.rows()
         found = Counter(row["_file"] for row in rows)
         twice = [origin for origin, count in found.items() if count > 1]
         lost, unknown = sorted(self.sent.keys() - found.keys()), sorted(found.keys() - self.sent.keys())
@@ -198,7 +198,7 @@ class TopicWorld(World):
 
     def check_partial(self) -> None:
         """No message is a row twice, and each row is a message: one that was sent, or that is being sent."""
-        rows = self._rows()
+        rows = self.rows()
         found = Counter(row["_file"] for row in rows)
         twice = [origin for origin, count in found.items() if count > 1]
         unknown = sorted(found.keys() - self.sent.keys())
@@ -207,7 +207,7 @@ class TopicWorld(World):
 
     def check_compacted(self) -> int:
         """A message that isn't a row has a newer one of its key; return the number of rows."""
-        rows = self._rows()
+        rows = self.rows()
         found = Counter(row["_file"] for row in rows)
         assert max(found.values()) == 1 and found.keys() <= self.sent.keys()
         newest: dict[tuple[str, bytes | str | None], int] = {}
@@ -232,9 +232,11 @@ class TopicWorld(World):
         published = Ledger(self.warehouse, "shops").read().published
         assert published is not None
         assert published.as_of == START + self.number * FIVE
-        assert differences(self.site, published.as_of) == {}
+        # The files' world compares each tick; here the question is the landing.
+        if self.number % 5 == 0:
+            assert differences(self.site, published.as_of) == {}
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return the published rows of the landing table, the quarantined ones too."""
         published = self.ledger.read().published
         assert published is not None
@@ -244,7 +246,7 @@ class TopicWorld(World):
         return found
 
     def _landed_origins(self) -> list[str]:
-        return [row["_file"] for row in self._rows()] if self.published() else []
+        return [row["_file"] for row in self.rows()] if self.published() else []
 
 
 def _resumed(step: Callable[[float], object]) -> None:

@@ -80,7 +80,7 @@ def test_the_landing_query_is_written_once_except_for_its_time(monkeypatch: pyte
     model = next(m for m in SPACE.tables if m.source is not None)
     assert model.source is not None
     asked: list[str] = []
-    monkeypatch.setattr(landing_query, "_modelled", lambda stage, dialect: asked.append(dialect) or "select 1")
+    monkeypatch.setattr(landing_query, "_modelled", lambda stage, dialect, *_: asked.append(dialect) or "select 1")
     rules = SPACE.rules[model.name]
     for moment in TIMES[:2] * 2 + TIMES[2:]:
         text = landing_query.query(model.own, model.source, rules, "duckdb", moment.as_of)

@@ -270,6 +270,8 @@ def of_source() -> dict[str, Case]:
             **{key: Case(setting(**{key: 1}), "SR102") for key in sources.OF_FORMAT["kafka"]},
             "path": Case(setting(path="data/nowhere"), "SR120"),
             "on_schema_change": Case(setting(on_schema_change="fail"), refused_in_a_tick, ({**LINES[0], "more": 1},)),
+            "drop_where": Case(setting(drop_where=[{"where": "nope = 1", "reason": "r"}]), "SR304"),
+            "if_unreadable": Case(setting(if_unreadable="skip"), always),
             "column:name": Case(of_column("n", name="m"), "SR304"),
             "column:data_type": Case(
                 of_column("id", data_type="int"), lambda site, result: result.nodes[2].quarantined == 2

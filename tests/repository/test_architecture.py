@@ -31,8 +31,8 @@ HOMES = {
     "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
                   "system_tables.receipts"},
     "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.planned",
-                "engines.spark.borrowed",
-                "engines.spark.write", "engines.spark.metrics", "engines.spark.views"},
+                "engines.spark.borrowed", "engines.spark.line_counts", "engines.spark.write", "engines.spark.metrics",
+                "engines.spark.views"},
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
     "pandas": {"check.great_expectations"},
@@ -349,7 +349,7 @@ WITHOUT_TIMES = {
     "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "engines.spark.planned",
     "land.accounting", "land.drift_query", "land.missing_files", "land.relanding", "land.replay",
     "land.rule_changes", "maintain.changed_rows", "maintain.checksums", "report.history_data", "runtime.arrow_rows",
-    "serve.answers", "serve.board_routes", "serve.operator", "serve.routes", "serve.snapshot",
+    "serve.answers", "serve.board_routes", "serve.operator", "serve.routes", "serve.snapshot", "sources.blank_lines",
     "system_tables.measure_history", "system_tables.measures", "unit_tests.run.answers",
 }  # fmt: skip
 

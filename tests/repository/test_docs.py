@@ -19,17 +19,22 @@ from pathlib import Path
 import click
 import pytest
 
+import sqlrun
 from sqlrun.cli.main import main
+from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import ProjectError
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.load import contract, dashboards, exposures, profile, settings, suites
 from sqlrun.project import ON_FAIL, SEVERITIES, Profile
+from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
 from sqlrun.test_definitions import declared
 from sqlrun.transpile import function_catalogue
 from tests.repository.test_architecture import LAYERS
 from tests.support import function_cases, projects, warm
 from tests.support.memory import Memory, Table, View
+from tests.support.servers import topics
+from tests.support.servers.kafka import Broker
 
 ROOT = Path(__file__).parents[2]
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))
@@ -427,9 +432,9 @@ def test_every_page_can_be_reached() -> None:
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shell(text: str, folder: Path, commands: Path) -> subprocess.CompletedProcess[str]:
+def shell(text: str, folder: Path, commands: Path, **more: str) -> subprocess.CompletedProcess[str]:
     places = (str(commands), str(Path(sys.executable).parent), os.environ["PATH"])
-    environment = {**os.environ, "PATH": os.pathsep.join(places)}
+    environment = {**os.environ, "PATH": os.pathsep.join(places), **more}
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
@@ -468,6 +473,8 @@ def moved(text: str) -> str:
     return re.sub(r"2026-11-\d\dT\d\d:\d\d", shift, text)
 
 
+# The page whose commands need a broker.
+FROM_KAFKA = "land-from-kafka.md"
 # The pages whose commands take longest, beside the README, run in `make test-all` alone.
 MINUTES = {
     "write-unit-tests.md",
@@ -481,7 +488,11 @@ MINUTES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.long] * (page.name in MINUTES), id=page.name) for page in RUN],
+    [
+        pytest.param(page, marks=[pytest.mark.long] * (page.name in MINUTES), id=page.name)
+        for page in RUN
+        if page.name != FROM_KAFKA
+    ],
 )
 def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -> None:
     """Blocks of `bash` run one after the other, on DuckDB; blocks with `file=NAME` are written first.
@@ -490,6 +501,37 @@ def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -
     """
     folder = tmp_path / "project"
     shutil.copytree(built, folder)
+    run_page(page, folder, commands)
+
+
+@pytest.mark.slow
+def test_commands_run_from_an_empty_broker(built: Path, commands: Path, broker: Broker, tmp_path: Path) -> None:
+    """The page about Kafka ends with a published tick that has all messages, and a dashboard of it."""
+    folder = tmp_path / "project"
+    shutil.copytree(built, folder)
+    before = topics.topic_id(broker, "orders") if "orders" in broker.admin.list_topics(timeout=20).topics else ""
+    assert before == ""
+    run_page(ROOT / "docs" / "howto" / FROM_KAFKA, folder, commands, KAFKA_BOOTSTRAP=broker.address)
+
+    topics.settle(broker, "orders")
+    sent = sum(len(topics.messages(broker, "orders", number)) for number in range(4))
+    ledger = Ledger(str(folder / "warehouse" / "kafka"), "restaurant_dashboard").read()
+    assert ledger.published is not None
+    state = ledger.published.tables["stg_order_events"]
+    rows = sqlrun.published("restaurant_windows", str(folder / "warehouse" / "kafka")).num_rows
+    assert rows > 100
+    assert sent == landed(folder / "warehouse" / "kafka" / state.path) > 1000
+
+
+def landed(table: Path) -> int:
+    """Return the number of rows of a table, quarantined ones too, that say where they were in the topic."""
+    origins = delta_table.open_table(str(table)).to_pyarrow_table(columns=["_file"])["_file"].to_pylist()
+    assert len(set(origins)) == len(origins) and all(origin.startswith("orders/") for origin in origins)
+    return len(origins)
+
+
+def run_page(page: Path, folder: Path, commands: Path, **more: str) -> None:
+    """Run a page's blocks in a project's folder, with more variables of the environment."""
     for block in blocks(page):
         if block.attribute("file"):
             file = folder / block.attribute("file")
@@ -499,7 +541,7 @@ def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -
             continue
         ends = re.match(r"<!-- exits (\d+)", block.before)
 
-        done = shell(moved(block.text), folder, commands)
+        done = shell(moved(block.text), folder, commands, **more)
 
         assert done.returncode == int(ends[1] if ends else 0), f"{page.name}:{block.line}\n{done.stdout}{done.stderr}"
 

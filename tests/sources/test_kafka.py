@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.project import Connection
 from sqlrun.source_api import Extent
 from sqlrun.sources import kafka
 from tests.support.kafka_site import Topic, line, made
@@ -226,6 +227,24 @@ def test_a_broker_that_is_away_stops_its_source_with_a_clear_end(tmp_path: Path,
     message = one.problem()
     assert "SR748" in message and "connection `kafka`" in message
     own_broker.start()
+
+    assert one.tick().published
+    assert one.landed() == ["o1", "o2"]
+
+
+def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broker) -> None:
+    """A tick is published without new lines of the skipped source, and says so; later ticks land them."""
+    one = topic(tmp_path, broker, declared="if_unreadable: skip")
+    one.send(line(1))
+    assert one.tick().published
+    one.send(line(2))
+    known = one.site.connections
+    one.site.connections = {"kafka": Connection("127.0.0.1:1")}
+    result = one.tick()
+    assert result.published
+    assert any("SR748" in stage.note and "if_unreadable" in stage.note for n in result.nodes for stage in n.stages)
+    assert one.landed() == ["o1"]
+    one.site.connections = known
 
     assert one.tick().published
     assert one.landed() == ["o1", "o2"]

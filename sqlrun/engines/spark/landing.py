@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlrun.engine_api import NO_LINES, Landing, LineCounts
+from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, Landing, LineCounts
 from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
@@ -89,6 +89,10 @@ def _require_held(landing: Landing) -> None:
         )
 
 
+# A session keeps no reports of a stream's batches; a landing counts its lines from all of them.
+REPORTS = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """The contents of a stream's checkpoint, and how the source differs from it; each is read once."""
@@ -147,7 +151,8 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> Line
     # A row whose expression fails is quarantined with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
     source = _streaming(landing).stream(accept_lost=landing.accept_lost)
-    for key, value in source.settings.items():
+    settings = {**source.settings, **REPORTS}
+    for key, value in settings.items():
         session.conf.set(key, value)
     spark_conf.choose(session, _waiting_lines(landing, known))
     if known.log:
@@ -178,18 +183,20 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> Line
         storage_of(identity).put(identity, str(query.id).encode(), synced=True)
         return _counted(landing, query)
     finally:
-        for key in ("spark.sql.ansi.enabled", *source.settings):
+        for key in ("spark.sql.ansi.enabled", *settings):
             session.conf.unset(key)
 
 
 def _counted(landing: Landing, query: Any) -> LineCounts:
     """Return the counts of all batches of a stream, from the metrics that it reports with each."""
+    batches = {progress.batchId: progress.observedMetrics for progress in query.recentProgress}
+    found = [metrics for metrics in batches.values() if line_counts.LINES in metrics]
+    if not found:
+        return UNKNOWN_LINES
     counts = NO_LINES
-    for progress in query.recentProgress:
-        metrics = progress.observedMetrics
-        if line_counts.LINES in metrics:
-            rows = metrics[line_counts.ROWS] if landing.drops else {}
-            counts += line_counts.counts(landing, metrics[line_counts.LINES], rows)
+    for metrics in found:
+        rows = metrics[line_counts.ROWS] if landing.drops else {}
+        counts += line_counts.counts(landing, metrics[line_counts.LINES], rows)
     return counts
 
 

@@ -39,6 +39,14 @@ def of_rows(landing: Landing) -> list[Any]:
     return found
 
 
+def observed(frame: Any, name: str, metrics: list[Any]) -> tuple[Any, Any]:
+    """Return a frame that computes metrics when it is written, and the observation that then has them."""
+    from pyspark.sql import Observation
+
+    observation = Observation(name)
+    return frame.observe(observation, *metrics), observation
+
+
 def landed(rows: Any) -> Any:
     """Return the rows of the landing query that aren't dropped, without the reason."""
     return rows.where(f"{DROPPED} is null").drop(DROPPED)

@@ -29,20 +29,18 @@ TOGETHER = ""
 
 def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
-    from pyspark.sql import Observation
-
     spark = session()
     base = batch.table.version()
     # A row whose expression fails is quarantined with its reason; it must not end the batch.
     spark.conf.set("spark.sql.ansi.enabled", "false")
     spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
-        kept = Observation(line_counts.ROWS)
         lines, counted = _counted(_lines(spark, landing.source, batch.parts), landing.source, batch.parts)
         lines.createOrReplaceTempView("lines")
-        rows = spark.sql(landing.sql)
+        rows, kept = spark.sql(landing.sql), None
         if landing.drops:
-            rows = line_counts.landed(rows.observe(kept, *line_counts.of_rows(landing)))
+            rows, kept = line_counts.observed(rows, line_counts.ROWS, line_counts.of_rows(landing))
+            rows = line_counts.landed(rows)
         metadata = {
             **landing.metadata,
             foreign_commits.BY: "landing",
@@ -63,7 +61,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
         )
     landing.source.commit(batch.parts)
     extents = counted()
-    counts = line_counts.of_batch(landing, extents, kept.get if landing.drops else {})
+    counts = line_counts.of_batch(landing, extents, {} if kept is None else kept.get)
     written = delta_table.rows_changed(landing.table.path, (after,))
     return Committed(written, (), batch.parts, {} if TOGETHER in extents else extents, counts)
 
