@@ -9,6 +9,7 @@ from typing import Literal
 
 from sqlrun.engine_api import UNKNOWN_LINES, LineCounts, Receipt
 from sqlrun.errors import Place
+from sqlrun.line_sums import NOTHING, LineSums
 from sqlrun.outcome import Outcome
 
 # Status of a step: a model, a seed or a landing.
@@ -70,7 +71,8 @@ class StageReceipt:
 
     `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` explains a choice made for this tick.
     `path` is the table's, relative to the warehouse; `engine` the one that wrote it, if there was a choice. `counts`:
-    of a landing, without the texts of lines that have a column tagged pii.
+    of a landing, without the texts of lines that have a column tagged pii. `lines`: the sums of all lines that landed
+    since the published tick.
     """
 
     table: str
@@ -84,6 +86,7 @@ class StageReceipt:
     path: str = ""
     engine: str = ""
     counts: LineCounts = UNKNOWN_LINES
+    lines: LineSums = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,11 @@ class NodeResult:
     reasons: tuple[tuple[str, int], ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     follow: int = 0
+
+    @property
+    def lines(self) -> LineSums:
+        """Return the sums of the lines of a landing; of another step, nothing."""
+        return self.stages[-1].lines if self.stages else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

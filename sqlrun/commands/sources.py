@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlrun import pipeline
+from sqlrun import line_sums, pipeline
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land import loss_acceptance, quarantine_log
+from sqlrun.line_sums import LineSums
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.plan.plan import tick_plan
@@ -26,8 +27,6 @@ from sqlrun.source_api import Loss, SourceReader
 from sqlrun.sources import checkpoint, factory
 from sqlrun.storage import lock
 from sqlrun.system_tables import intake
-
-NUMBERS = ("read", "landed", "quarantined", "dropped", "gaps", "lost", "unexplained")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +57,21 @@ def audit_sources(
         console.lines(["No line has landed in these ticks."])
     else:
         keys = ("source", "tick", "part", "since", "until") if by_part else ("source", "tick")
-        console.table((*keys, *NUMBERS), list(_added(rows, keys)), _sum(rows), "--json")
-        console.lines(_told(rows))
+        groups = line_sums.by(rows, keys)
+        table = [(*key, *line_sums.of(found).numbers.values()) for key, found in groups.items()]
+        sums = line_sums.of(rows)
+        console.table((*keys, *line_sums.NUMBERS), table, sums.arithmetic(), "--json")
+        console.lines(_told(sums))
     return int(any(row["unexplained"] for row in rows))
 
 
-def _added(rows: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
-    """Yield the rows added up by some of their columns, in order."""
-    groups: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    for key, found in groups.items():
-        yield (*key, *(_total(found, number) for number in NUMBERS))
-
-
-def _total(rows: Sequence[dict[str, Any]], number: str) -> int | None:
-    known = [row[number] for row in rows if row[number] is not None]
-    return sum(known) if known else None
-
-
-def _sum(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the arithmetic of all rows in one line."""
-    read, landed, quarantined, dropped, _, lost, unexplained = (_total(rows, number) or 0 for number in NUMBERS)
-    return (
-        f"{counted(read, 'line')} read = {landed:,} landed + {quarantined:,} quarantined + {dropped:,} dropped + "
-        f"{unexplained:,} unexplained; {lost:,} lost"
-    )
-
-
-def _told(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _told(sums: LineSums) -> list[str]:
     """Return a line for each accepted loss, and the numbers of dropped lines by reason."""
-    lines, reasons = [], dict[str, int]()
-    for row in rows:
-        if row["lost_because"]:
-            lines.append(f"Lost in tick {row['tick']}: {row['lost_because']}. Accepted by {row['accepted_by']}.")
-        for reason, count in json.loads(row["dropped_because"] or "{}").items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    return [*lines, *(f"Dropped: {counted(count, 'line')}, {reason}." for reason, count in sorted(reasons.items()))]
+    lines = [
+        f"Lost in tick {one.tick}: {one.what}. Accepted by {', '.join(filter(None, (one.by, one.at)))}."
+        for one in sums.losses
+    ]
+    return [*lines, *(f"Dropped: {counted(count, 'line')}, {reason}." for reason, count in sums.reasons.items())]
 
 
 def accept_losses(

@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
+from sqlrun import line_sums
 from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, LandedBatch, LineCounts, Relation
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
@@ -18,6 +20,7 @@ from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
+from sqlrun.line_sums import LineSums
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
 from sqlrun.sources import batches, checkpoint
@@ -25,6 +28,8 @@ from sqlrun.system_tables import intake
 from sqlrun.system_tables.intake import TOGETHER, Intake, Subject
 
 NUMBER = "sqlrun.tick"
+# Rows of the intake.
+Written = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +42,19 @@ class Rows:
 
 def record(
     context: TickContext, model: Compiled, reader: SourceReader, done: Iterable[LandedBatch], at: datetime
-) -> dict[int, int]:
-    """Write down what became of the lines of each batch; return the number of unexplained lines by table version.
+) -> dict[int, Written]:
+    """Write down what became of the lines of each batch; return the rows by the table's version.
 
     Raises: EngineError if the rows can't be written.
     """
     subject = _subject(context, model, at)
-    return {version: count for batch in done for version, count in _write(context, model, reader, subject, batch)}
+    return {v: rows for batch in done for v, rows in _write(context, model, reader, subject, batch).items()}
 
 
 def judge(
-    context: TickContext, model: Compiled, reader: SourceReader, recorded: Mapping[int, int], at: datetime
-) -> None:
-    """Check that all lines that landed since the published tick are accounted for.
+    context: TickContext, model: Compiled, reader: SourceReader, recorded: Mapping[int, Written], at: datetime
+) -> LineSums:
+    """Check that all lines that landed since the published tick are accounted for, and return their sums.
 
     `recorded` are the batches that this landing has recorded; others are those of unpublished ticks. Batches of builds
     that died before they wrote their rows are counted again, from the source.
@@ -59,23 +64,25 @@ def judge(
     table = context.plan.tables[model.name]
     after = table.state.version if table.state else 0
     head = delta_table.head(table.spec.path) or 0
-    unexplained = dict(recorded)
+    known = dict(recorded)
     landings = delta_table.landings(table.spec.path, context.commits(model.name, after, head))
-    if set(landings) - unexplained.keys():
-        unexplained |= intake.unexplained(context.warehouse, context.plan.env, table.path, after)
+    if set(landings) - known.keys():
+        known = intake.of_versions(context.warehouse, context.plan.env, table.path, after) | known
     subject = _subject(context, model, at)
     for version in landings:
-        if version not in unexplained and reader.streaming is None:
+        if version not in known and reader.streaming is None:
             batch = _again(context, table.path, table.spec.path, reader, version)
-            unexplained |= dict(_write(context, model, reader, subject, batch))
-    if any(unexplained.values()) and not context.accept_unexplained:
-        wrong = sum(unexplained.values())
+            known |= _write(context, model, reader, subject, batch)
+    rows = [row for version in sorted(known) for row in known[version]]
+    if any(row["unexplained"] for row in rows) and not context.accept_unexplained:
+        wrong = sum(row["unexplained"] or 0 for row in rows)
         raise EngineError(
             f"SR744 {model.name} accounts for {abs(wrong):,} {'fewer' if wrong > 0 else 'more'} lines than were read "
             f"from {reader.location}. `sqlrun source audit` shows where. Report it, and land the source again with "
             "--full-refresh, or publish nevertheless with --accept-unexplained-lines",
             model=model.name,
         )
+    return line_sums.of(rows)
 
 
 def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:
@@ -86,11 +93,10 @@ def _subject(context: TickContext, model: Compiled, at: datetime) -> Subject:
 
 def _write(
     context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch
-) -> list[tuple[int, int]]:
+) -> dict[int, Written]:
     rows = rows_of(batch, _rows(context, model, reader, batch.commits), reader)
-    intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
-    wrong = sum(row.unexplained or 0 for row in rows)
-    return [(version, wrong if version == batch.version else 0) for version in batch.commits]
+    written = intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
+    return {version: written if version == batch.version else [] for version in batch.commits}
 
 
 def _rows(context: TickContext, model: Compiled, reader: SourceReader, commits: tuple[int, ...]) -> dict[str, Rows]:

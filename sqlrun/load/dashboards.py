@@ -45,7 +45,9 @@ OWN_ADDRESSES = frozenset(
 )
 OWN_CLAIMS = frozenset(("aud", "exp", "iat", "iss", "jti", "nbf", "scope", "sub"))
 OWN_OPTIONS = frozenset(("help", "hours", "ingest", "keys", "operator"))
-OWN_KEYS = frozenset(("as_of", "before", "from", "hour_at", "hours", "id", "last_week", "next", "tick", "to"))
+OWN_KEYS = frozenset(
+    ("as_of", "before", "complete", "from", "hour_at", "hours", "id", "last_week", "next", "tick", "to")
+)
 MOST_HOURS = 8784
 
 

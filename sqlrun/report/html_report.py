@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlrun import line_sums
 from sqlrun.events import CheckResult, NodeResult, Status, TickResult
 from sqlrun.outcome import WORST_FIRST, Level, Outcome
 from sqlrun.project import SEVERITIES
@@ -25,6 +26,8 @@ OPEN = 20
 OVERVIEW = 8
 # Maximum number of models that are linked above the tables of checks.
 INDEX = 60
+# Maximum number of listed losses of a source.
+LOSSES = 20
 EVALUATORS = {"arrow": "by Arrow", "duckdb": "by DuckDB", "great_expectations": "by Great Expectations"}
 # Labels of a step's status.
 WORDS: dict[Status, str] = {
@@ -45,6 +48,19 @@ class ModelRow:
     amplification: str
     seconds: str
     note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinesRow:
+    """A row in the table of landed lines: the numbers in the order of `line_sums.NUMBERS`, and the accepted losses."""
+
+    model: str
+    source: str
+    numbers: tuple[str, ...]
+    arithmetic: str
+    is_wrong: bool
+    losses: tuple[str, ...]
+    more: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,8 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
         warnings=_sections(warned),
         notes=_sections(findings.notes(result, about)),
         quarantined=findings.quarantined(result.nodes),
+        landed=_landed(result),
+        numbers=line_sums.NUMBERS,
         published=result.published,
         options=clean(about.options),
         models=[_model_row(node, result.published, blocking) for node in result.nodes],
@@ -191,6 +209,29 @@ def _model_row(node: NodeResult, published: bool, blocking: set[str]) -> ModelRo
         seconds=f"{node.seconds:,.2f}",
         note=clean("; ".join(notes), findings.LONGEST_SAMPLE),
     )
+
+
+def _landed(result: TickResult) -> list[LinesRow]:
+    """Return what became of the lines of each source since the published tick; nothing of sources without a line."""
+    sources = {measure.subject: measure.source for measure in result.measures if measure.source}
+    found = []
+    for node in result.nodes:
+        lines = node.lines
+        if lines.is_nothing:
+            continue
+        losses = [f"{one.part}: {one.what} Accepted by {one.by}, {one.at}." for one in lines.losses[:LOSSES]]
+        found.append(
+            LinesRow(
+                model=clean(node.name),
+                source=clean(sources.get(node.name) or ""),
+                numbers=tuple("–" if number is None else f"{number:,}" for number in lines.numbers.values()),
+                arithmetic=lines.arithmetic(),
+                is_wrong=bool(lines.losses or lines.lost or lines.unexplained),
+                losses=tuple(clean(text, findings.LONGEST_SAMPLE) for text in losses),
+                more=max(0, len(lines.losses) - LOSSES),
+            )
+        )
+    return found
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

@@ -103,6 +103,7 @@ def _node_line(node: NodeResult, what: str) -> Line:
             text = f"{progress} OK {verb}{named.removeprefix('landing ')}"
             aside = f", {node.quarantined:,} quarantined" if node.quarantined else ""
             aside += _dropped([node])
+            aside += f", {node.lines.exceptions()}" if node.lines.exceptions() else ""
             return Line(text, f"[OK {counted(node.rows, 'row')}{aside}{time}]", "good")
         case "error":
             kind = node.kind or named.partition(" ")[0]

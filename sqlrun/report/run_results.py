@@ -9,9 +9,13 @@ from datetime import datetime, timedelta, timezone
 
 from sqlrun.engine_api import Receipt
 from sqlrun.events import CheckResult, NodeResult, StageReceipt
+from sqlrun.line_sums import NOTHING, LineSums
 from sqlrun.version import __version__
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
+
+# Fields of a table's run stats that are in its step's result.
+COUNTED = ("counts", "lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "rows_dropped": sum(count for _, count in node.dropped),
         "drop_reasons": dict(node.dropped),
         "drop_samples": [asdict(sample) for stage in node.stages for sample in stage.counts.samples],
+        "lines": None if node.lines == NOTHING else _lines(node.lines),
         "version": own.version if own else None,
         "strategy": own.strategy if own else kind,
         "reason": own.reason if own else "",
@@ -76,7 +81,12 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
 
 def _table(stage: StageReceipt) -> dict[str, object]:
     """Return the run stats of a table as values; a landing's counts of lines are in its step's result."""
-    return {field.name: _plain(getattr(stage, field.name)) for field in fields(stage) if field.name != "counts"}
+    return {field.name: _plain(getattr(stage, field.name)) for field in fields(stage) if field.name not in COUNTED}
+
+
+def _lines(sums: LineSums) -> dict[str, object]:
+    """Return what became of the lines of a source as values, with each accepted loss."""
+    return {**sums.numbers, "losses": [asdict(one) for one in sums.losses]}
 
 
 def _plain(value: object) -> object:

@@ -107,7 +107,7 @@ def _served(
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
         raise environments.unknown(ledger)
     offered = offer(project, required=not options["ingest"])
-    reader = Reader(ledger.warehouse, offered)
+    reader = Reader(ledger.warehouse, offered, ledger.env)
     live = Live(clock, timedelta(minutes=parse_duration(options["stale_after"])))
     watcher = Watcher(ledger, reader, live)
     # A missing table or column fails the start, not each answer.

@@ -109,7 +109,14 @@ def needs(board: Dashboard) -> Mapping[str, tuple[str, ...]]:
     return {table: tuple(dict.fromkeys(columns)) for table, columns in found.items()}
 
 
-def answers_sql(board: Dashboard, tables: Mapping[str, Relation], tick: int, as_of: datetime, since: str) -> str:
+def answers_sql(
+    board: Dashboard,
+    tables: Mapping[str, Relation],
+    tick: int,
+    as_of: datetime,
+    since: str,
+    incomplete: frozenset[int] = frozenset(),
+) -> str:
     """Return SQL that selects a row for each entity of any table, in the order of keys.
 
     Its columns:
@@ -120,8 +127,9 @@ def answers_sql(board: Dashboard, tables: Mapping[str, Relation], tick: int, as_
     - `hour` and `trend_<n>`: lists of the entity's hours (since 1970, in no order) and of the measures in them
 
     `since` is the hour of the first fact (ISO; "" if unknown): a span that begins before it has no comparison.
+    `incomplete` are the widths of windows that lack lost lines.
     """
-    return _Statement(board, tables, tick, as_of, since).sql()
+    return _Statement(board, tables, tick, as_of, since, incomplete).sql()
 
 
 def known_fields(board: Dashboard) -> Mapping[str, str]:
@@ -143,9 +151,15 @@ class _Statement:
     """One statement over the tables of a tick. Each of its parts has one row for each entity."""
 
     def __init__(
-        self, board: Dashboard, tables: Mapping[str, Relation], tick: int, as_of: datetime, since: str
+        self,
+        board: Dashboard,
+        tables: Mapping[str, Relation],
+        tick: int,
+        as_of: datetime,
+        since: str,
+        incomplete: frozenset[int],
     ) -> None:
-        self.board, self.tick, self.as_of, self.since = board, tick, as_of, since
+        self.board, self.tick, self.as_of, self.since, self.incomplete = board, tick, as_of, since, incomplete
         self.compared = spans(as_of, board.widths, board.compare) if board.trend else ()
         self.types = {name: {c.name: c.type for c in table.columns} for name, table in tables.items()}
         self.named_by = board.entity.table or board.windows
@@ -294,6 +308,7 @@ class _Statement:
             "tick": str(self.tick),
             "as_of": _text(iso(self.as_of)),
             "hours": str(hours),
+            "complete": "false" if hours in self.incomplete else "true",
         }
         for number, measure in enumerate(board.shown):
             kind = windows[measure.column]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -39,6 +41,12 @@ class Metrics:
         self._refused = Counter(
             "sqlrun_ingest_refused_total", "Requests that weren't accepted.", ("reason",), registry=self.registry
         )
+        self._source_lines = Counter(
+            "sqlrun_source_lines_total",
+            "Lines of a source by what became of them, recorded since the server's start.",
+            ("source", "state"),
+            registry=self.registry,
+        )
         self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
@@ -64,6 +72,14 @@ class Metrics:
     def refused(self, reason: str) -> None:
         """Count a request that wasn't accepted, by one of a few reasons."""
         self._refused.labels(reason).inc()
+
+    def accounted(self, lines: Mapping[tuple[str, str], int]) -> None:
+        """Count lines by source and state; 0 lines create the counter. Unexplained lines are counted in any direction.
+
+        A tick with too many rows has a negative number of unexplained lines.
+        """
+        for (source, state), count in lines.items():
+            self._source_lines.labels(source, state).inc(abs(count))
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.dashboards.nouns import Dashboard, Ranked
+from sqlrun.line_sums import NUMBERS
 from sqlrun.serve.access import INGEST_ROUTE
 from sqlrun.serve.dashboard import known_fields
 from sqlrun.version import __version__
@@ -38,17 +39,39 @@ DECIMAL = _text(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="An exact decimal.
 COUNT: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": ["number", "string", "null"], "description": "A decimal is a text, so that no digit is lost."}
 SHARE: Schema = {"type": ["number", "null"], "description": "How much more than before, as a share: 0.25 is +25 %."}
+COMPLETE: Schema = {
+    "type": "boolean",
+    "description": "False if lines of a source are recorded as lost that may belong here.",
+}
 MAYBE: Schema = {"type": ["string", "null"]}
 DASHBOARDS = _object(dashboards=_list({"type": "object"}))
 ROWS = _object(mart=_text(), tick=COUNT, as_of=TIME, rows=_list({"type": "object"}), next=MAYBE)
-OPERATIONS = _object(rows=_list({"type": "object"}))
 NONE_YET: Schema = {"type": ["integer", "null"]}
+# What became of lines, by `line_sums.NUMBERS`: of one tick, and of all recent ticks.
+LINES = _object(
+    source=_text(), model=_text(), tick=COUNT, since_tick=COUNT, newest_landed=MAYBE,
+    **dict.fromkeys((f"{every}{name}" for every in ("", "all_") for name in NUMBERS), NONE_YET),
+)  # fmt: skip
+LOSS = _object(
+    source=_text(), part=_text(), tick=COUNT, lines=NONE_YET, what=_text(), by=_text(), at=_text(), of_all=COUNT
+)
+OPERATIONS = _object(rows=_list({"anyOf": [LINES, LOSS, {"type": "object"}]}))
 FRESH = _object(
     tick=NONE_YET, as_of=MAYBE, published_at=MAYBE, age_seconds=NONE_YET, stale={"type": "boolean"}
 )  # fmt: skip
+LOSSES: Schema = {
+    "type": "object",
+    "additionalProperties": COUNT,
+    "description": "For operators: the number of recorded losses that a window may lack lines of, by its hours.",
+}
 HEALTH: Schema = {
     "type": "object",
-    "properties": {"status": _text(enum=["ok", "stale", "unavailable"]), **FRESH["properties"], "problem": MAYBE},
+    "properties": {
+        "status": _text(enum=["ok", "stale", "unavailable"]),
+        **FRESH["properties"],
+        "problem": MAYBE,
+        "losses": LOSSES,
+    },
     "required": ["status"],
 }
 PROBLEM = _object(title=_text(), status=COUNT, detail=_text())
@@ -98,7 +121,7 @@ class Shapes:
     def window(self) -> Schema:
         """Return the schema of a window."""
         board = self.board
-        fields = {board.entity.name: self.entity, "tick": COUNT, "as_of": TIME, "hours": COUNT}
+        fields = {board.entity.name: self.entity, "tick": COUNT, "as_of": TIME, "hours": COUNT, "complete": COMPLETE}
         fields |= {measure.name: NUMBER for measure in board.measures}
         fields |= {ranked.name: _list(_item(ranked)) for ranked in board.lists}
         return _object(**fields, **dict.fromkeys(board.compare if board.trend else (), self.compared()))

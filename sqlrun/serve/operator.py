@@ -22,8 +22,9 @@ from sqlrun.outcome import BLOCKING, Outcome, listed
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import QUARANTINE, find
+from sqlrun.serve import source_lines
 from sqlrun.serve.dashboard import iso
-from sqlrun.system_tables import check_results, measures, receipts
+from sqlrun.system_tables import check_results, intake, measures, receipts
 
 TICKS = 50
 CHECKS = 500
@@ -43,11 +44,14 @@ class Operations:
         self._declared = frozenset(c.name for source in project.sources for c in source.columns)
         self._private = frozenset(c.name for c in columns if "pii" in c.tags)
         self._engine = DuckDBEngine({"threads": "1"})
+        self._counted = source_lines.Counted(ledger.warehouse, ledger.env)
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[object, Rows]] = {}
         self.views: Mapping[str, Callable[[], Rows]] = {
             "ticks": self._ticks,
             "sources": self._sources,
+            "lines": self._lines,
+            "losses": self._losses,
             "models": self._models,
             "checks": self._checks,
             "quarantine": self._quarantine,
@@ -60,6 +64,13 @@ class Operations:
         """
         return await asyncio.to_thread(self._read, view)
 
+    async def counted(self) -> Mapping[tuple[str, str], int]:
+        """Return the lines by source and state that were recorded since the last call.
+
+        Raises: SqlrunError if the accounting can't be read.
+        """
+        return await asyncio.to_thread(lambda: self._counted.news(self._ledger.read().last_tick))
+
     def _read(self, view: str) -> Rows:
         with self._lock:
             state = tuple(delta_table.head(path) for path in (self._ledger.path, *self._books().values()))
@@ -69,7 +80,7 @@ class Operations:
             return known[1]
 
     def _books(self) -> dict[str, str]:
-        modules = {"checks": check_results, "measures": measures, "receipts": receipts}
+        modules = {"checks": check_results, "measures": measures, "receipts": receipts, "intake": intake}
         return {name: one.path_of(self._ledger.warehouse, self._ledger.env) for name, one in modules.items()}
 
     def _rows(self, book: str, sql: str) -> Rows:
@@ -118,6 +129,14 @@ class Operations:
             select * exclude (fresh_at), fresh_at - to_seconds(freshness_seconds) as watermark
             from one order by source, model"""
         return self._rows("measures", sql)
+
+    def _lines(self) -> Rows:
+        """Return what became of the lines of each source: in its newest tick, and in all recent ticks."""
+        return source_lines.of_sources(self._ledger.warehouse, self._ledger.env, self._ledger.read().last_tick)
+
+    def _losses(self) -> Rows:
+        """Return the accepted losses of all sources, the newest first."""
+        return source_lines.losses(self._ledger.warehouse, self._ledger.env)
 
     def _models(self) -> Rows:
         """Return the latest run stats of each model, including its hidden tables."""

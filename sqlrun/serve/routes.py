@@ -6,6 +6,7 @@ dashboards are in `board_routes.py`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from sqlrun.errors import SqlrunError
@@ -65,6 +66,7 @@ async def health(ask: Ask) -> Answer:
     if ask.caller.operator:
         told["problem"] = live.problem or None
         told["keys_problem"] = ask.site.keys.problem or None
+        told["losses"] = {} if snapshot is None else {str(hours): n for hours, n in snapshot.losses.items()}
     return Answer(503 if snapshot is None else 200, as_json(told), headers=NEVER)
 
 
@@ -111,6 +113,9 @@ async def metrics(ask: Ask) -> Answer:
         site.metrics.age.set(site.live.age(snapshot))
     site.metrics.stale.set(snapshot is None or site.live.stale(snapshot))
     site.metrics.listeners.set(len(site.waiting))
+    # The other metrics don't depend on the warehouse's files, and are answered without them.
+    with suppress(SqlrunError):
+        site.metrics.accounted(await site.operations.counted())
     return Answer(200, site.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -144,7 +149,7 @@ def routes(offered: Offer, takes_lines: bool = False) -> tuple[Route, ...]:
         Route(
             "/api/v1/operator/{view}",
             "operations",
-            "Ticks, sources, models, checks or quarantine, from the system tables; for operators.",
+            "Ticks, sources, lines, losses, models, checks or quarantine, from the system tables; for operators.",
             operations,
             openapi.OPERATIONS,
             operator=True,

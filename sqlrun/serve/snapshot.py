@@ -17,6 +17,7 @@ from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, to_json
 from sqlrun.serve import dashboard
 from sqlrun.serve.offer import Mart, Offer
+from sqlrun.serve.source_lines import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +53,25 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One tick's answers: dashboards by the `api` of each, and marts by name. `mark` identifies the tick's content."""
+    """One tick's answers: dashboards by the `api` of each, and marts by name. `mark` identifies the tick's content.
+
+    `losses` are the numbers of recorded losses of lines that a window may lack, by the window's hours.
+    """
 
     published: Published
     published_at: datetime
     mark: str
     boards: Mapping[str, Board]
     marts: Mapping[str, Relation]
+    losses: Mapping[int, int]
 
 
 class Reader:
     """Reads snapshots of a warehouse's ticks: one at a time, in any thread."""
 
-    def __init__(self, warehouse: str, offered: Offer) -> None:
+    def __init__(self, warehouse: str, offered: Offer, env: str = "") -> None:
         self.warehouse, self.offered = warehouse, offered
+        self._recorded = Recorded(warehouse, env)
         # One core at most, so that another can answer requests while a tick is read.
         self.engine = DuckDBEngine({"threads": "1"})
 
@@ -74,13 +80,15 @@ class Reader:
 
         Raises: UsageError if the tick lacks a required table or column; EngineError if its files can't be read.
         """
-        digest = f"{published.tick} {published.as_of.isoformat()} {to_json(published.tables)}"
+        widths = sorted({hours for board in self.offered.boards for hours in board.widths})
+        losses = self._recorded.in_windows(published, widths)
+        digest = f"{published.tick} {published.as_of.isoformat()} {to_json(published.tables)} {losses}"
         mark = f"{published.tick}-{hashlib.sha256(digest.encode()).hexdigest()[:12]}"
         marts = {name: _mart(self.warehouse, published, mart) for name, mart in self.offered.marts.items()}
-        boards = {board.api: self._board(board, published) for board in self.offered.boards}
-        return Snapshot(published, published_at, mark, boards, marts)
+        boards = {board.api: self._board(board, published, losses) for board in self.offered.boards}
+        return Snapshot(published, published_at, mark, boards, marts, losses)
 
-    def _board(self, board: Dashboard, published: Published) -> Board:
+    def _board(self, board: Dashboard, published: Published, losses: Mapping[int, int]) -> Board:
         tick, as_of = published.tick, published.as_of
         tables = {}
         for name, columns in dashboard.needs(board).items():
@@ -90,7 +98,7 @@ class Reader:
             tables[name] = replace(tables[name], ranges=ranges)
         begins = board.by_hour or board.by_slot
         since = _begin(tables[begins.table], begins.at) if begins is not None else ""
-        sql = dashboard.answers_sql(board, tables, tick, as_of, since)
+        sql = dashboard.answers_sql(board, tables, tick, as_of, since, frozenset(h for h in board.widths if losses[h]))
         answers = self.engine.query(sql, tuple(tables.values())).combine_chunks()
         ids = answers[dashboard.KEY].to_pylist()
         held = {name: answers[name].chunk(0) if ids else [] for name in answers.column_names}

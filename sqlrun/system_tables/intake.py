@@ -14,6 +14,7 @@ from typing import Any
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.publish.environment_paths import system_folder
 from sqlrun.system_tables import receipts
+from sqlrun.transpile.writer import string
 
 COLUMNS = (
     StoredColumn("source", "string", False),
@@ -87,8 +88,8 @@ def table_of(warehouse: str, env: str = "") -> TableSpec:
     return TableSpec("intake", path_of(warehouse, env), COLUMNS)
 
 
-def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequence[Intake]) -> None:
-    """Append the rows of a batch, whose lines are in a version of the landing table, in one commit.
+def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequence[Intake]) -> list[dict[str, Any]]:
+    """Append the rows of a batch, whose lines are in a version of the landing table, in one commit; return them.
 
     Raises: EngineError if they can't be written.
     """
@@ -99,6 +100,7 @@ def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequen
     found = [{**common, **{name: getattr(row, name) for name in NAMES}} for row in rows]
     if found:
         receipts.append(table_of(warehouse, env), found, subject.tick)
+    return found
 
 
 def read(warehouse: str, env: str, model: str = "", since: int = 0) -> list[dict[str, Any]]:
@@ -106,17 +108,26 @@ def read(warehouse: str, env: str, model: str = "", since: int = 0) -> list[dict
 
     Raises: EngineError if they can't be read.
     """
-    names = [column.name for column in COLUMNS]
-    rows = receipts.rows(table_of(warehouse, env), names, f"tick >= {since}" if since else None)
-    mine = [row for row in rows if not model or row["model"] == model]
-    return sorted(mine, key=lambda row: (row["tick"], row["path"], row["version"], row["part"], row["since"] or 0))
+    rows = _rows(warehouse, env, f"tick >= {since}" if since else None)
+    return [row for row in rows if not model or row["model"] == model]
 
 
-def unexplained(warehouse: str, env: str, path: str, after: int) -> dict[int, int]:
-    """Return the number of unexplained lines of each recorded version of a landing table after one."""
-    names = ("path", "version", "unexplained")
-    found: dict[int, int] = {}
-    for row in receipts.rows(table_of(warehouse, env), names, f"version > {after}"):
-        if row["path"] == path:
-            found[row["version"]] = found.get(row["version"], 0) + (row["unexplained"] or 0)
+def losses(warehouse: str, env: str) -> list[dict[str, Any]]:
+    """Return the rows of accepted losses, the oldest first. Files without a loss aren't opened.
+
+    Raises: EngineError if they can't be read.
+    """
+    return _rows(warehouse, env, "lost_because is not null")
+
+
+def of_versions(warehouse: str, env: str, path: str, after: int) -> dict[int, list[dict[str, Any]]]:
+    """Return the rows of the batches after a version of a landing table, by version."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in _rows(warehouse, env, f"version > {after} and path = {string(path, 'duckdb')}"):
+        found.setdefault(row["version"], []).append(row)
     return found
+
+
+def _rows(warehouse: str, env: str, predicate: str | None) -> list[dict[str, Any]]:
+    rows = receipts.rows(table_of(warehouse, env), [column.name for column in COLUMNS], predicate)
+    return sorted(rows, key=lambda row: (row["tick"], row["path"], row["version"], row["part"], row["since"] or 0))

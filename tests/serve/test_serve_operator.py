@@ -20,7 +20,7 @@ from tests.support.script import FIVE, START, order, site_of_orders
 from tests.support.shown import Pages, faults, server
 
 pytestmark = pytest.mark.slow
-VIEWS = ("ticks", "sources", "models", "checks", "quarantine")
+VIEWS = ("ticks", "sources", "lines", "models", "checks", "quarantine")
 GUEST = "guest-of-ours-4711"
 BROKEN = order("7", START).replace('"c1"', f'"{GUEST}"').replace('"quantity": 2', '"quantity": -2')
 

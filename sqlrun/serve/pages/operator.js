@@ -3,7 +3,7 @@
 import { at, make, say } from "/static/elements.js";
 import { listen } from "/static/live.js";
 import { GOOD, LEVELS } from "/static/outcomes.js";
-import { ask, path, signedIn, signing } from "/static/session.js";
+import { ask, path, signedIn, signing, wanted } from "/static/session.js";
 import { locale } from "/static/texts.js";
 import { ago, count, long, times } from "/static/words.js";
 
@@ -17,8 +17,18 @@ const number = (value) => (value == null ? "–" : count(value));
 const seconds = (value) => (value == null ? "–" : value < 120 ? `${SECONDS.format(value)} s` : long(value));
 const bytes = (value) => (value == null ? "–" : `${MANY.format(value)}B`);
 const state = (text, kind) => make("span", { class: `state ${kind}` }, text);
+// What became of lines. Lines that were read are in one of the four after it; the last one must be 0.
+const NUMBERS = ["read", "landed", "quarantined", "dropped", "gaps", "lost", "unexplained"];
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
+const flagged = (name, value) => (value && (name === "lost" || name === "unexplained") ? state(count(value), "bad") : number(value));
 
-// The views. A column has a title, a function that returns a row's cell, and a kind ("amount", "text" or none).
+// Add up the lines of all sources as one line of arithmetic.
+function added(rows) {
+  const sum = Object.fromEntries(NUMBERS.map((name) => [name, count(rows.reduce((all, row) => all + (row[`all_${name}`] ?? 0), 0))]));
+  return `${sum.read} read = ${sum.landed} landed + ${sum.quarantined} quarantined + ${sum.dropped} dropped + ${sum.unexplained} unexplained; ${sum.lost} lost`;
+}
+
+// The views. `unfold` returns the shown rows of a row. A column has a title, a function that returns a row's cell, and a kind ("amount", "text" or none).
 const VIEWS = [
   {
     name: "ticks", title: "Ticks", none: "No tick has run yet.",
@@ -39,6 +49,28 @@ const VIEWS = [
       ["Lag", (row) => seconds(row.freshness_seconds), "amount"], ["Late by (95 %)", (row) => seconds(row.lateness_seconds), "amount"],
       ["Rows", (row) => number(row.rows), "amount"], ["Quarantined", (row) => number(row.quarantined), "amount"],
       ["State", (row) => (row.unusual ? state("unusual", "warn") : state("usual", "good"))],
+    ],
+  },
+  {
+    name: "lines", title: "Lines of sources", none: "No line has landed in the latest ticks.",
+    sum: (rows) => `${added(rows)}, in the latest ticks.`,
+    unfold: (row) => [
+      { ...row, ticks: `tick ${row.tick}` },
+      { ...row, ticks: `since tick ${row.since_tick}`, ...Object.fromEntries(NUMBERS.map((name) => [name, row[`all_${name}`]])) },
+    ],
+    columns: [
+      ["Source", (row) => row.source, "name"], ["Model", (row) => row.model, "name"], ["Ticks", (row) => row.ticks],
+      ...NUMBERS.map((name) => [capital(name), (row) => flagged(name, row[name]), "amount"]),
+      ["Newest landed", (row) => when(row.newest_landed)],
+    ],
+  },
+  {
+    name: "losses", title: "Losses of sources", none: "No loss is recorded.",
+    sum: (rows) => `${count(rows[0].of_all)} recorded${rows[0].of_all > rows.length ? `, the latest ${count(rows.length)} of them shown` : ""}.`,
+    columns: [
+      ["Source", (row) => row.source, "name"], ["Part", (row) => row.part, "name"], ["Lines", (row) => number(row.lines), "amount"],
+      ["What", (row) => row.what, "text"], ["Accepted by", (row) => row.by || "–", "name"], ["Accepted", (row) => (row.at ? when(row.at) : "–")],
+      ["Tick", (row) => String(row.tick), "amount"],
     ],
   },
   {
@@ -98,7 +130,7 @@ function section(view) {
   return (rows) => {
     const folded = view.fold ? rows.filter(view.fold) : [];
     say(told, rows.length ? view.sum(rows) : view.none);
-    draw(place, folded.length ? rows.filter((row) => !view.fold(row)) : rows, `${view.title} as a table`);
+    draw(place, folded.length ? rows.filter((row) => !view.fold(row)) : rows.flatMap(view.unfold ?? ((row) => [row])), `${view.title} as a table`);
     draw(below, folded, `${view.title}, the others`);
     rest.hidden = !folded.length;
     if (folded.length) say(summary, view.folded(folded.length));
@@ -109,6 +141,13 @@ const sections = new Map(VIEWS.map((view) => [view.name, section(view)]));
 let health = null;
 let away = null;
 let waiting = null;
+let asked = VIEWS.find(({ name }) => wanted.has(name))?.name ?? null;
+
+// Scroll once to the section that the address names, such as #losses.
+function lead() {
+  if (asked) at(`${asked}-title`)?.scrollIntoView();
+  asked = null;
+}
 
 function signInFor(why) {
   say(at("sign-in-why"), why);
@@ -125,6 +164,7 @@ async function load() {
     answers.forEach(({ rows }, place) => sections.get(VIEWS[place].name)(rows));
     health = await ask(path(["health"])).catch((error) => (error.status === 503 ? { status: "unavailable" } : Promise.reject(error)));
     away = null;
+    lead();
     if (health.as_of) say(at("heard"), `Tick ${health.tick}, as of ${when(health.as_of)}.`);
   } catch (error) {
     if (error.status === 401) return signInFor(signedIn() ? `The server doesn’t take your token: ${error.message}.` : "");

@@ -8,7 +8,7 @@ import { cards, late, numbers, trend } from "/static/numbers.js";
 import { ask, note, path, Refused, signedIn, signing, wanted } from "/static/session.js";
 import { language, speak, spoken, text } from "/static/texts.js";
 import { moved } from "/static/trend.js";
-import { ago, long, money, times, width, writer } from "/static/words.js";
+import { ago, count, long, money, plural, times, width, writer } from "/static/words.js";
 
 const TRIES = 4;
 const LOOK_EVERY = 60_000;
@@ -25,6 +25,8 @@ let number = 0;
 let waiting = null;
 let connection = null;
 let isStale = false;
+// For operators: the numbers of recorded losses by the hours of a window.
+let losses = {};
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const trended = () => page.board.measures.filter((measure) => measure.trend);
@@ -114,7 +116,16 @@ function draw() {
   drawLists(shown, found);
   const measures = trended();
   if (shown.hours) trend(shown.hours, page.hours, measures.find(({ name }) => name === page.measure), measures, shown.writers, shown.times);
+  incomplete();
   clock();
+}
+
+// Say that lines of the window were lost; to operators also how many losses are recorded.
+function incomplete() {
+  const many = losses[page.hours] ?? 0;
+  at("incomplete").hidden = shown.windows.get(page.hours).complete !== false;
+  at("losses").hidden = !many;
+  say(at("losses"), many ? text(`loss_${plural(many)}`, { n: count(many) }) : "");
 }
 
 // Announce new figures to screen readers.
@@ -197,6 +208,8 @@ async function look() {
     const health = await ask(path(["health"]));
     isStale = health.status === "stale";
     at("operator").hidden = !("problem" in health);
+    losses = health.losses ?? {};
+    if (shown) incomplete();
   } catch {
     // Ignored: the stream of ticks shows whether there is a connection.
   }

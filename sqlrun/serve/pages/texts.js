@@ -2,6 +2,7 @@
 
 const TEXTS = {
   "en": {
+    "incomplete": "Data of this time span is incomplete.", "loss_one": "{n} loss recorded", "loss_other": "{n} losses recorded",
     "skip": "To the numbers", "change": "Change {noun}", "choose": "Choose a {noun}", "loading": "Loading …", "again": "Try again",
     "signIn": "Sign in", "token": "Your token", "show": "Show my numbers", "stay": "Stay signed in on this device",
     "tokenHint": "It was sent to you as a link or a long line of letters. The page keeps it until you close this tab.",
@@ -23,6 +24,7 @@ const TEXTS = {
     "busy": "Ticks follow each other too quickly.", "silent": "The server doesn’t answer.", "brokeOff": "The server’s answer was cut off."
   },
   "de": {
+    "incomplete": "Die Daten dieses Zeitraums sind unvollständig.", "loss_one": "{n} Verlust erfasst", "loss_other": "{n} Verluste erfasst",
     "skip": "Zu den Zahlen", "change": "{noun} wechseln", "choose": "{noun} wählen", "loading": "Lädt …", "again": "Erneut versuchen",
     "signIn": "Anmelden", "token": "Ihr Token", "show": "Meine Zahlen zeigen", "stay": "Auf diesem Gerät angemeldet bleiben",
     "tokenHint": "Sie haben es als Link oder als lange Zeichenfolge erhalten. Es wird gespeichert, bis Sie diesen Tab schließen.",
@@ -44,6 +46,7 @@ const TEXTS = {
     "busy": "Neue Stände folgen zu schnell aufeinander.", "silent": "Der Server antwortet nicht.", "brokeOff": "Die Antwort des Servers brach ab."
   },
   "es": {
+    "incomplete": "Los datos de este periodo están incompletos.", "loss_one": "{n} pérdida registrada", "loss_other": "{n} pérdidas registradas",
     "skip": "Ir a los datos", "change": "Cambiar {noun}", "choose": "Elegir {noun}", "loading": "Cargando…", "again": "Reintentar",
     "signIn": "Iniciar sesión", "token": "Su token", "show": "Ver mis datos", "stay": "Mantener la sesión en este dispositivo",
     "tokenHint": "Lo recibió como un enlace o una larga línea de letras. Se guarda hasta que cierre esta pestaña.",
@@ -65,6 +68,7 @@ const TEXTS = {
     "busy": "Los datos cambian demasiado rápido.", "silent": "El servidor no responde.", "brokeOff": "La respuesta del servidor se interrumpió."
   },
   "fr": {
+    "incomplete": "Les données de cette période sont incomplètes.", "loss_one": "{n} perte enregistrée", "loss_other": "{n} pertes enregistrées",
     "skip": "Aller aux chiffres", "change": "Changer de {noun}", "choose": "Choisir : {noun}", "loading": "Chargement…", "again": "Réessayer",
     "signIn": "Se connecter", "token": "Votre jeton", "show": "Voir mes chiffres", "stay": "Rester connecté sur cet appareil",
     "tokenHint": "Vous l’avez reçu sous forme de lien ou d’une longue suite de lettres. Il est conservé jusqu’à la fermeture de cet onglet.",

@@ -10,6 +10,9 @@ const AGO = new Intl.RelativeTimeFormat(locale, { numeric: "always" });
 const HOUR = 3_600_000;
 export const NONE = "–";
 
+// Return the form of a noun for a number: "one" or "other".
+export const plural = (number) => (PLURALS.select(number) === "one" ? "one" : "other");
+
 // Integers beyond 2^53 and decimals arrive as texts, and are formatted with all their digits.
 export const count = (number) => COUNT.format(number);
 
