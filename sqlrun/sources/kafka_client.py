@@ -224,6 +224,9 @@ class Client:
             raise self._unreachable(f"{told} (while it tried to {what})") from error
 
     def _unreachable(self, told: str) -> SourceError:
+        if self._admin is not None:
+            # The library calls `_hear` only while it is polled.
+            self._admin.poll(0)
         heard = [text for text in dict.fromkeys(self._heard) if text not in told]
         more = f": {'; '.join(heard)}" if heard else ""
         return SourceError(

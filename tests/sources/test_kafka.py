@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import SourceError
 from sqlrun.project import Connection
 from sqlrun.source_api import Extent
-from sqlrun.sources import kafka
+from sqlrun.sources import kafka, kafka_client
 from tests.support.kafka_site import Topic, line, made
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
@@ -248,3 +249,24 @@ def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broke
 
     assert one.tick().published
     assert one.landed() == ["o1", "o2"]
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "told"),
+    [
+        ("sasl_address", {"protocol": "SASL_PLAINTEXT", "password": "canary"}, "Invalid username or password"),
+        ("tls_address", {"protocol": "SSL"}, "certificate could not be verified"),
+        ("address", {"protocol": "SSL"}, "SSL handshake failed"),
+        ("address", {"protocol": "SASL_PLAINTEXT", "password": "canary"}, "handshake failed"),
+    ],
+)
+def test_a_refused_connection_says_why_and_no_secret(
+    secured_broker: Broker, monkeypatch: pytest.MonkeyPatch, address: str, options: dict[str, str], told: str
+) -> None:
+    monkeypatch.setattr(kafka_client, "REQUEST_TIMEOUT", 3.0)
+    sasl = {"mechanism": "PLAIN", "username": "reader"} if "password" in options else {}
+    client = kafka_client.Client("kafka", Connection(getattr(secured_broker, address), **options, **sasl))
+
+    with pytest.raises(SourceError, match=told) as caught:
+        client.topics("orders", "")
+    assert "canary" not in str(caught.value)
