@@ -118,7 +118,7 @@ def project(folder: Path, declared: str, columns: str, select: str, address: str
 
 def _contract(columns: str) -> str:
     own = "".join(f"      - {{name: {n}, data_type: {t}, description: It.}}\n" for n, t in COLUMNS)
-    more = [line.split(", from:")[0].strip() + "}" for line in columns.splitlines() if line.strip()]
+    more = [line.split(", from:")[0].strip().rstrip("}") + "}" for line in columns.splitlines() if line.strip()]
     return own + "".join(f"      {line}\n" for line in more)
 
 
