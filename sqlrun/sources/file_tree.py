@@ -26,7 +26,7 @@ ENDINGS = {
 # Compressed text has one more ending; Parquet and Avro compress inside of the file.
 COMPRESSED = ("", ".gz", ".zst")
 ANY = "**"
-HIDDEN = (".", "_")
+HIDDEN = "._"
 MOST_UNREAD = 1_000  # number of unread names that are collected
 MOST_LOOKED_AT = 100_000  # number of entries that are looked at for them
 
@@ -35,7 +35,7 @@ MOST_LOOKED_AT = 100_000  # number of entries that are looked at for them
 class Choice:
     """Which files are the source's, by the path relative to the source's folder.
 
-    `segments` are those of the glob; () for any path with one of `endings`.
+    `segments` are those of the glob; () for any path. The path must also have one of `endings`; ("",) for any.
     """
 
     segments: tuple[str, ...]
@@ -43,9 +43,9 @@ class Choice:
 
     def takes(self, path: str) -> bool:
         """Return whether a file is the source's, if it isn't hidden."""
-        if not self.segments:
-            return path.endswith(self.endings)
-        return _pattern(self.segments).fullmatch(path) is not None
+        if not path.endswith(self.endings):
+            return False
+        return not self.segments or _pattern(self.segments).fullmatch(path) is not None
 
     def enters(self, path: str) -> bool:
         """Return whether a folder may contain files of the source."""
@@ -58,10 +58,14 @@ class Choice:
         return all(_pattern((one,)).fullmatch(part) for one, part in zip(fixed, parts, strict=False))
 
 
+# Files of a plain folder of JSON lines.
+TOP_LEVEL = Choice(("*",), ENDINGS[JSON])
+
+
 def choice_of(source: Source) -> Choice:
     """Return which files are a source's."""
     if source.files is not None and source.files.pattern:
-        return Choice(tuple(source.files.pattern.split("/")), ())
+        return Choice(tuple(source.files.pattern.split("/")), ("",))
     compressed = COMPRESSED if source.format in (JSON, CSV) else COMPRESSED[:1]
     return Choice((), tuple(ending + more for ending in ENDINGS[source.format] for more in compressed))
 
@@ -130,10 +134,15 @@ def listed(folder: str, choice: Choice) -> dict[str, Position]:
     Raises: SourceError if the folder, or a folder in it, can't be read.
     """
     found: dict[str, Position] = {}
+    takes = choice.takes
     for path, entry in _entries(folder, choice):
+        # There may be a million: nothing is asked twice.
+        if not takes(path):
+            continue
         try:
-            if choice.takes(path) and entry.is_file():
-                path.encode()
+            if entry.is_file():
+                if not path.isascii():
+                    path.encode()
                 stat = entry.stat()
                 found[path] = stat.st_size, stat.st_mtime_ns
         except (OSError, UnicodeEncodeError):  # it was deleted meanwhile, is a circular link, or has no valid name
@@ -147,11 +156,17 @@ def _entries(folder: str, choice: Choice) -> Iterator[tuple[str, os.DirEntry[str
     rest: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while rest:
         below, above = rest.pop()
+        start = f"{below}/" if below else ""
         for entry in _scanned(folder, below):
-            if entry.name.startswith(HIDDEN):
+            name = entry.name
+            if name[0] in HIDDEN:
                 continue
-            path = f"{below}/{entry.name}" if below else entry.name
-            if not _is_folder(entry):
+            path = start + name
+            try:
+                is_folder = entry.is_dir()
+            except OSError:  # a circular link
+                is_folder = False
+            if not is_folder:
                 yield path, entry
             elif choice.enters(path):
                 inside = above
@@ -174,13 +189,6 @@ def _scanned(folder: str, below: str) -> list[os.DirEntry[str]]:
         raise SourceError(f"the source folder {folder} doesn't exist") from error
     except OSError as error:
         raise SourceError(f"the source folder {place} can't be read: {error.strerror}") from error
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a circular link
-        return False
 
 
 def _identity(path: str) -> tuple[int, int]:

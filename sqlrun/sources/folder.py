@@ -316,7 +316,9 @@ def changed(landed: Positions, present: Mapping[str, Position]) -> list[str]:
             return changed_at // 1_000_000 != changed_now // 1_000_000
         return (size is not None and size != size_now) or (changed_at is not None and changed_at != changed_now)
 
-    return sorted(name for name, then in landed.items() if name in present and differs(name, then))
+    # Most of very many are equal.
+    unequal = [name for name, now in present.items() if landed.get(name, now) != now]
+    return sorted(name for name in unequal if differs(name, landed[name]))
 
 
 def _waiting(names: Sequence[str]) -> str:

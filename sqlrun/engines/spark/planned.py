@@ -7,21 +7,23 @@ executors, as it does on DuckDB.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlrun.engine_api import Landing
+from sqlrun.engines import planned_landing
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.planned_landing import Batch, Committed
 from sqlrun.engines.spark import conf as spark_conf
-from sqlrun.engines.spark import line_counts
+from sqlrun.engines.spark import executor_reading, line_counts
+from sqlrun.engines.spark.executor_reading import LINE
 from sqlrun.errors import EngineError
 from sqlrun.source_api import Extent, Positions, SourceReader, Values
 from sqlrun.transpile.writer import string
 
-LINES = "value string, file string"
-NAMES = ("value", "file", "fault")
+LINES = "value string, file string, fault string"
 # Maximum number of parts that a batch counts apart.
 MOST_COUNTED = 256
 # Name of the counts of all parts of a batch.
@@ -30,13 +32,35 @@ TOGETHER = ""
 
 def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Committed:
     """Commit the lines of a batch, as `planned_landing.Commit`; `session` is opened by the first batch."""
-    spark = session()
+    spark, source = session(), landing.source
+    spark_conf.choose(spark, source.count(batch.parts).lines)
+    if not batch.parts or source.frame(batch.parts) is not None:
+        lines, counted = _counted(_lines(spark, source, batch.parts), source, batch.parts)
+        written = _write(spark, landing, batch, lines, len(batch.parts))
+        return _committed(landing, batch.parts, counted(), written)
+    with executor_reading.found(spark, source, batch.parts) as reading:
+        landed = planned_landing.settled(landing, batch, reading)
+        if planned_landing.withdraws(batch, landed, reading):
+            return planned_landing.withdrawn(reading)
+        written = _write(spark, landing, batch, reading.lines, len(landed))
+        made = _committed(landing, landed, reading.extents, written)
+        return replace(made, left=tuple(reading.changed), unreadable=dict(reading.unreadable))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A commit: its number of rows, and what Spark observed of the landing query's rows."""
+
+    rows: int
+    observed: Mapping[str, Any]
+
+
+def _write(spark: Any, landing: Landing, batch: Batch, lines: Any, files: int) -> Written:
+    """Run the landing query over a frame of lines, and append its rows to the table."""
     base = batch.table.version()
     # A row whose expression fails is quarantined with its reason; it must not end the batch.
     spark.conf.set("spark.sql.ansi.enabled", "false")
-    spark_conf.choose(spark, landing.source.count(batch.parts).lines)
     try:
-        lines, counted = _counted(_lines(spark, landing.source, batch.parts), landing.source, batch.parts)
         lines.createOrReplaceTempView("lines")
         rows, kept = spark.sql(landing.sql), None
         if landing.drops:
@@ -46,7 +70,7 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
             **landing.metadata,
             foreign_commits.BY: "landing",
             "sqlrun.tick": str(batch.number),
-            "sqlrun.files": str(len(batch.parts)),
+            "sqlrun.files": str(files),
         }
         writer = rows.write.format("delta").mode("append")
         writer = writer.option("txnAppId", batch.app_id).option("txnVersion", str(batch.number))
@@ -60,20 +84,20 @@ def commit(session: Callable[[], Any], landing: Landing, batch: Batch) -> Commit
         raise EngineError(
             f"{landing.table.name} is at version {after} after landing instead of {base + 1}", model=landing.table.name
         )
-    landing.source.commit(batch.parts)
-    extents = counted()
-    counts = line_counts.of_batch(landing, extents, {} if kept is None else kept.get)
-    written = delta_table.rows_changed(landing.table.path, (after,))
-    return Committed(written, (), batch.parts, {} if TOGETHER in extents else extents, counts)
+    return Written(delta_table.rows_changed(landing.table.path, (after,)), {} if kept is None else kept.get)
+
+
+def _committed(landing: Landing, parts: Positions, extents: Mapping[str, Extent], written: Written) -> Committed:
+    landing.source.commit(parts)
+    counts = line_counts.of_batch(landing, extents, written.observed)
+    return Committed(written.rows, (), parts, {} if TOGETHER in extents else extents, counts)
 
 
 def _lines(spark: Any, source: SourceReader, parts: Positions) -> Any:
-    """Return the frame of a batch's lines: `value`, `file`, and the rest of `Frame` if Spark's connector reads it."""
-    if not parts:
-        return spark.createDataFrame([], LINES)
-    frame = source.frame(parts)
+    """Return the frame of a batch's lines as the source's connector reads them; an empty one for no parts."""
+    frame = source.frame(parts) if parts else None
     if frame is None:
-        return _by_python(spark, source, parts)
+        return spark.createDataFrame([], LINES)
     found = spark.read.format(frame.format).options(**frame.options).load()
     cases = " ".join(f"when {test} then {string(reason, 'spark')}" for reason, test in frame.drops)
     return found.selectExpr(*frame.columns, f"{f'case {cases} end' if cases else 'cast(null as string)'} as dropped")
@@ -108,7 +132,7 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
             extents[name] = Extent(int(found[f"n{number}"]), {one: count for one, count in dropped.items() if count})
         return extents
 
-    return kept.select(*(name for name in NAMES if name in kept.columns)), counted
+    return kept.select(*(name for name in LINE if name in kept.columns)), counted
 
 
 def _decoded(lines: Any, values: Values) -> Any:
@@ -121,27 +145,6 @@ def _decoded(lines: Any, values: Values) -> Any:
         for batch in batches:
             texts, faults = decoder(batch.column("value").to_pylist(), batch.column("members").to_pylist())
             columns = [pa.array(texts, pa.string()), batch.column("file"), pa.array(faults, pa.string())]
-            yield pa.RecordBatch.from_arrays(columns, list(NAMES))
+            yield pa.RecordBatch.from_arrays(columns, list(LINE))
 
-    return lines.select("value", "members", "file").mapInArrow(decode, f"{LINES}, fault string")
-
-
-def _by_python(spark: Any, source: SourceReader, parts: Positions) -> Any:
-    """Return lines that the source's reader reads on the executors, each task some of the parts."""
-    rows = [(name, *position) for name, position in parts.items()]
-    tasks = max(1, min(len(rows), spark.sparkContext.defaultParallelism))
-    listed = spark.createDataFrame(rows, "part string, since bigint, until bigint").repartition(tasks)
-
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        asked = {r["part"]: (r["since"], r["until"]) for batch in batches for r in batch.to_pylist()}
-        reading = source.read(asked)
-        schema = pa.schema([("value", pa.string()), ("file", pa.string())])
-        for table in reading.tables():
-            yield from table.select(["value", "file"]).cast(schema).to_batches()
-        wrong = [*reading.changed, *reading.missing]
-        if wrong:
-            raise ValueError(f"{wrong[0]} changed or vanished while it was read")
-
-    return listed.mapInArrow(read, LINES)
+    return lines.select("value", "members", "file").mapInArrow(decode, LINES)
