@@ -13,7 +13,7 @@ from sqlrun.source_api import SourceReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RowSet = Literal["old", "new", "changes"]
+RowSet = Literal["old", "new", "changes", "snapshot", "difference"]
 Dialect = Literal["spark", "duckdb"]
 
 
@@ -47,6 +47,10 @@ class Relation:
     `old` and `new` are the table at `version`. `changes` are the rows of the change feed of `commits`, in any order,
     with an additional last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
 
+    The other two are of a table that others write: `snapshot` is the table at `version`, and `difference` the rows that
+    `version` has in addition to `since`, or lacks, with `_weight`: the number of times. Columns are found regardless of
+    case, and cast to their types; those that an older file lacks are NULL.
+
     `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all. It
     filters the stored rows and may read columns that aren't among `columns`.
 
@@ -60,6 +64,7 @@ class Relation:
     row_set: RowSet
     version: int = 0
     commits: tuple[int, ...] = ()
+    since: int = 0
     where: str = ""
     ranges: tuple[tuple[str, Any, Any], ...] = ()
 

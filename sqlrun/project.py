@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlrun.dashboards.nouns import Dashboard
@@ -258,19 +258,20 @@ class Topic:
 
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
-JSON, KAFKA = "json", "kafka"
+JSON, KAFKA, DELTA = "json", "kafka", "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Lines that other programs write: `source(group, name)`.
+    """Lines or rows that other programs write: `source(group, name)`.
 
     `format: json` is a folder of JSON lines, `path` relative to the project; `format: kafka` reads `topic`.
+    `format: delta` is a Delta table in the folder `path`; its rows don't land, models read the table itself.
     """
 
     group: str
     name: str
-    format: str  # json | kafka
+    format: str  # json | kafka | delta
     path: str
     columns: tuple[Column, ...]
     description: str
@@ -282,6 +283,11 @@ class Source:
     def table(self) -> str:
         """Return the one-word name of the source in compiled SQL."""
         return f"{self.group}__{self.name}"
+
+    @property
+    def lands(self) -> bool:
+        """Return whether its lines land in the table of a model; else models read it as a table of the graph."""
+        return self.format != DELTA
 
     @property
     def attached(self) -> tuple[Column, ...]:
@@ -378,6 +384,11 @@ class Project:
     suites: tuple[Suite, ...]
     functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
     exposures: tuple[Exposure, ...] = ()
+
+    def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
+        """Return those of the sources, given by their names in compiled SQL, whose lines land."""
+        names = frozenset(tables)
+        return tuple(source for source in self.sources if source.lands and source.table in names)
 
     @property
     def unit_tests(self) -> tuple[UnitTest, ...]:

@@ -8,20 +8,22 @@ from typing import Any
 from sqlrun.errors import Place
 from sqlrun.load.contract import FROM, check_name, columns, unchecked
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import JSON, KAFKA, VALUE_FORMATS, Column, Source, Topic
+from sqlrun.project import DELTA, JSON, KAFKA, VALUE_FORMATS, Column, Source, Topic
 
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
     "name", "description", "format", "path", "on_schema_change", "columns", "topic", "topic_pattern", "connection",
     "value_format", "tombstones", "start", "max_offsets_per_tick",
 )  # fmt: skip
-FORMATS = (JSON, KAFKA)
+FORMATS = (JSON, KAFKA, DELTA)
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
-    JSON: ("path",),
+    JSON: ("path", "on_schema_change"),
     KAFKA: (
         "topic", "topic_pattern", "connection", "value_format", "tombstones", "start", "max_offsets_per_tick",
+        "on_schema_change",
     ),
+    DELTA: ("path",),
 }  # fmt: skip
 # What happens with fields that differ from the declared ones, in dbt's words.
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")

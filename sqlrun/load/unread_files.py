@@ -131,7 +131,7 @@ def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ..
     from sqlrun.sources import folder as source_folder  # only a build looks into the folders of sources
 
     found: dict[str, tuple[str, ...]] = {}
-    for path in dict.fromkeys(source.path for source in sources if source.path):
+    for path in dict.fromkeys(source.path for source in sources if source.path and source.lands):
         with suppress(OSError):
             names = [name for name in source_folder.unread(str(root / path)) if not _unfinished(name)]
             if names:

@@ -394,8 +394,13 @@ def rows_at(path: str, version: int) -> int:
 
 def columns_at(path: str, version: int) -> tuple[StoredColumn, ...]:
     """Return a table's columns with their Spark SQL types."""
-    schema = json.loads(open_table(path, version).schema().to_json())
-    return tuple(StoredColumn(field["name"], _spark_type(field["type"])) for field in schema["fields"])
+    fields = json.loads(open_table(path, version).schema().to_json())["fields"]
+    return tuple(StoredColumn(f["name"], kind) for f, kind in zip(fields, spark_types(fields), strict=True))
+
+
+def spark_types(fields: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the types of fields of Delta's schema JSON as Spark SQL."""
+    return [_spark_type(field["type"]) for field in fields]
 
 
 def _spark_type(kind: Any) -> str:

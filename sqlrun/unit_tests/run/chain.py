@@ -18,7 +18,7 @@ from sqlrun.test_definitions.names import inner
 class Input:
     """A relation with given rows, or an empty one; `label` is its name in the test.
 
-    `grows`: it is append-only, like a source.
+    `grows`: it is append-only, like a source that lands.
     """
 
     name: str
@@ -182,7 +182,7 @@ class _Walk:
     def input(self, name: str, known: Mapping[str, Compiled]) -> Input:
         """Return an input for a relation that isn't computed."""
         if name in self._sources:
-            return Input(name, self.label(name), self._sources[name].columns, grows=True)
+            return Input(name, self.label(name), self._sources[name].columns, grows=self._sources[name].lands)
         seed = next((seed for seed in self._project.seeds if seed.name == name), None)
         if seed is not None:
             return Input(name, self.label(name), seed.columns, seed.grain)
