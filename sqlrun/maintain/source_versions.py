@@ -151,8 +151,6 @@ def _reason(path: str, version: int, table: TablePlan) -> str:
     """Return why a tick can't continue from a version of a source that it has read; "" if it can."""
     assert table.state is not None
     now, label = table.state, path.removeprefix(SOURCE).rpartition("/")[0]
-    if table_of(path) != table_of(now.path):
-        return f"the table of its source {label} was created again"
     found = outside_table.later_columns(table.spec.path, version, now.version)
     if changed := next(filter(None, (_other_type(columns, table.public) for columns in found)), ""):
         return f"its source {label} had {changed} for a while"

@@ -222,6 +222,10 @@ class _Places:
             return False
         for table in (name for name in stage.inputs if name in self.tables and name in known.inputs):
             moved = table_of(known.inputs[table][0]) != table_of(self.tables[table].path)
+            if moved and self.tables[table].is_source:
+                source = self.workspace.source(table)
+                assert source is not None
+                self.notes[stage.model] = f"the table of its source {source.group}.{source.name} was created again"
             if moved or self.tables[table].state is None:
                 return True
         lost = environment_sharing.is_lost(stage, known, self.shared, self.other_environments)

@@ -209,12 +209,19 @@ class Lake:
         self.table.alter.set_table_properties({"delta.enableChangeDataFeed": str(on).lower()})
         self._is(self.rows)
 
+    def mark_one(self) -> None:
+        """Delete half of the rows of the smallest file."""
+        self._mark(min(self._files(), key=lambda file: int(file["size"])))
+
     def mark(self, draw: random.Random) -> None:
+        """Delete half of the rows of some file."""
+        self._mark(draw.choice(sorted(self._files(), key=lambda file: str(file["path"]))))
+
+    def _mark(self, entry: dict[str, Any]) -> None:
         """Delete the first half of a file's rows by a deletion vector, as Spark does; the table allows them."""
         import pyarrow.parquet as pq
 
         table = self.table
-        entry = draw.choice(sorted(self._files(), key=lambda file: str(file["path"])))
         stored = pq.read_table(f"{self.path}/{entry['path']}", schema=SCHEMA, partitioning=None).to_pylist()
         gone = deletion_vectors.rows_of(self.path, entry)
         live = [number for number in range(len(stored)) if number not in gone]

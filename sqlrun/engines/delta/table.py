@@ -87,12 +87,16 @@ def checkpoint_path(path: str, version: int) -> str:
 
 
 def columns_of(checkpoint: str, columns: list[str]) -> pa.Table:
-    """Return some columns of a checkpoint. Raises: OSError, ValueError if it can't be read."""
+    """Return some columns of a checkpoint, without those that it lacks.
+
+    Raises: OSError, ValueError if it can't be read.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    data = pa.BufferReader(storage_of(checkpoint).read(checkpoint))
-    return pq.read_table(data, columns=columns, partitioning=None)
+    file = pq.ParquetFile(pa.BufferReader(storage_of(checkpoint).read(checkpoint)))
+    there = set(file.schema_arrow.names)
+    return file.read(columns=[name for name in columns if name in there])
 
 
 def follow(path: str, table: DeltaTable) -> None:
