@@ -49,7 +49,7 @@ class Relation:
 
     The other two are of a table that others write: `snapshot` is the table at `version`, and `difference` the rows that
     `version` has in addition to `since`, or lacks, with `_weight`: the number of times. Columns are found regardless of
-    case, and cast to their types; those that an older file lacks are NULL.
+    case, and cast to their types; columns that an older file lacks are NULL.
 
     `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all. It
     filters the stored rows and may read columns that aren't among `columns`.

@@ -5,9 +5,9 @@ A tick reads one version of each. Whatever a source's writer commits meanwhile i
 
 from __future__ import annotations
 
-import os.path
+import posixpath
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from sqlrun.engine_api import StoredColumn
 from sqlrun.engines.delta import file_rows, outside_table
@@ -53,7 +53,7 @@ def read(workspace: Workspace, names: Collection[str], published: Published | No
 
 def folder_of(root: str, source: Source) -> str:
     """Return the absolute path of a source's folder."""
-    return os.path.normpath(Path(root) / source.path)
+    return posixpath.normpath(str(PurePosixPath(root) / source.path))
 
 
 def _known(published: Published | None) -> set[str]:
@@ -85,7 +85,7 @@ def fits(stored: str, declared: str) -> bool:
     """Return whether each value of a stored type is the same value of the declared type.
 
     >>> fits("int", "bigint"), fits("bigint", "int"), fits("decimal(10,2)", "decimal(12,3)"), fits("int", "string")
-    (True, False, False, False)
+    (True, False, True, False)
     """
     was, now = _plain(stored), _plain(declared)
     if was == now or (was, now) == ("float", "double"):

@@ -32,20 +32,8 @@ BEHIND_OTHERS = {"SR706", "SR707"}
 # tests/runtime/test_own_folders.py, tests/runtime/test_stopping.py, tests/run/test_values.py,
 # tests/sources/test_delta_ticks.py.
 IN_A_TICK = {
-    "SR532",
-    "SR601",
-    "SR602",
-    "SR736",
-    "SR740",
-    "SR741",
-    "SR742",
-    "SR743",
-    "SR745",
-    "SR746",
-    "SR780",
-    "SR781",
-    "SR782",
-}
+    "SR532", "SR601", "SR602", "SR736", "SR740", "SR741", "SR742", "SR743", "SR745", "SR746", "SR780", "SR781", "SR782",
+}  # fmt: skip
 
 
 def printed(folder: Path) -> str:

@@ -13,6 +13,7 @@ from sqlrun.engines.delta import file_rows, outside_paths
 from sqlrun.engines.delta import state as delta_state
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
+from sqlrun.runtime import arrow_rows
 from sqlrun.storage.factory import storage_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _require_inside(path: str, table: DeltaTable) -> None:
     import pyarrow.compute as pc
 
     names = pa.array(pa.chunked_array(pa.table(delta_table.entries(table))["path"]).combine_chunks()).cast(pa.string())
-    for name in names.filter(pc.match_substring_regex(names, SUSPICIOUS)).to_pylist():
+    for name in arrow_rows.values(names.filter(pc.match_substring_regex(names, SUSPICIOUS))):
         if outside_paths.leads_outside(name):
             raise outside_paths.OutsideError(outside_paths.message(path, name))
 
@@ -110,7 +111,7 @@ def require_vectors_inside(path: str, version: int) -> None:
 
 
 def commit_hash(path: str, version: int) -> str:
-    """Return the hash of a version's commit, which tells it from that of a rewritten log; "" if it is gone."""
+    """Return the hash of a version's commit, which differs in a rewritten log; "" if it is gone."""
     try:
         data = storage_of(path).read(delta_table.entry_path(path, version))
     except OSError:

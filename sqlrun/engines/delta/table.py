@@ -87,7 +87,7 @@ def checkpoint_path(path: str, version: int) -> str:
 
 
 def columns_of(checkpoint: str, columns: list[str]) -> pa.Table:
-    """Return some columns of a checkpoint, without those that it lacks.
+    """Return some columns of a checkpoint, without missing ones.
 
     Raises: OSError, ValueError if it can't be read.
     """

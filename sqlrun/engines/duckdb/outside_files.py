@@ -16,6 +16,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.file_rows import All, Only, Part, Sign, Without
 from sqlrun.engines.duckdb import scan
 from sqlrun.engines.duckdb.scan import Reads, Values
+from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import identifier, string, type_name
 
 PLACES = (StoredColumn("file_index", "bigint"), StoredColumn("file_row_number", "bigint"))
@@ -38,7 +39,7 @@ def snapshot(session: Any, relation: Relation, reads: Reads) -> str:
     for file in files:
         name = unquote(file["path"])
         gone = deleted.get(f"{root}/{name}")
-        rows = All() if gone is None else Without(BitMap64(gone.to_pylist()))
+        rows = All() if gone is None else Without(BitMap64(arrow_rows.values(gone)))
         parts.append(Part(name, "added", rows, scan.values_of(file, partition_by), 0, 0))
     items = _items(relation.columns)
     pieces = [f"select {items} from {source}" for source in _sources(session, relation, parts, "")]
