@@ -445,3 +445,33 @@ def test_checkpoints_of_every_form(tmp_path: Path, form: str) -> None:
     }
     assert found.metadata is not None
     assert found.protocol is not None
+
+
+def test_a_missing_partition_value_of_a_removal_is_null(tmp_path: Path) -> None:
+    """Spark leaves NULL out of the entry, and has written the empty text into the file."""
+    lake = lake_of(tmp_path, "partitioned")
+    lake.append([row(1, None), row(2, "a")])
+    site = site_of(tmp_path, "totals")
+    tick(site, 0)
+    lake.delete(1)
+
+    def leave_out(actions: list[dict[str, Any]]) -> None:
+        next(action["remove"] for action in actions if "remove" in action)["partitionValues"] = {}
+
+    edit(lake, leave_out, 2)
+    tick(site, 1)
+    assert [one["shop"] for one in site.rows("totals")] == ["a"]
+
+
+def test_other_partitions_are_another_layout_of_the_same_rows(tmp_path: Path) -> None:
+    """An overwrite may change the partition columns: old and new files have them in other places."""
+    lake = lake_of(tmp_path)
+    lake.append([row(1), row(2, "b"), row(3, None)])
+    site = site_of(tmp_path, "totals", "copied")
+    tick(site, 0)
+    rows = lake.table.to_pyarrow_table().slice(0, 2)
+    write_deltalake(lake.path, rows, mode="overwrite", partition_by=["shop"], schema_mode="overwrite")
+    tick(site, 1)
+    assert sum(copied(site).values()) == 2
+    assert not wrong(site)
+    assert told(site) == []

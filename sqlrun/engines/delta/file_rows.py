@@ -139,8 +139,13 @@ def _of_commits(path: str, since: int, until: int) -> Difference:
     sums: defaultdict[str, _Sum] = defaultdict(_Sum)
     present: defaultdict[str, int] = defaultdict(int)
     feed: list[Entry] = []
+    layout, differs = _layout(path, until), EngineError("its partition columns changed")
+    if _layout(path, since) != layout:
+        raise differs
     for version in range(since + 1, until + 1):
         actions = delta_table.actions(path, version)
+        if any(tuple(a["metaData"].get("partitionColumns") or ()) != layout for a in actions if "metaData" in a):
+            raise differs
         outside_paths.require_none(path, actions)
         changes = [action["cdc"] for action in actions if "cdc" in action]
         feed += changes
@@ -151,7 +156,12 @@ def _of_commits(path: str, since: int, until: int) -> Difference:
                     present[entry["path"]] += weight
                     if not changes and entry.get("dataChange", True):
                         sums[entry["path"]].add(entry, weight)
-    return _difference(path, since, sums, present, feed)
+    return _difference(path, since, sums, present, feed, {"added": layout, "removed": layout, "feed": layout})
+
+
+def _layout(path: str, version: int) -> tuple[str, ...]:
+    """Return the partition columns of a version."""
+    return tuple(delta_table.open_table(path, version).metadata().partition_columns)
 
 
 def _of_versions(path: str, since: int, until: int) -> Difference:
@@ -163,15 +173,22 @@ def _of_versions(path: str, since: int, until: int) -> Difference:
         for name, entry in found.files.items():
             present[name] += weight
             sums[name].add(entry, weight)
-    found_parts = _difference(path, since, sums, present, [])
+    layouts: dict[Sign, tuple[str, ...]] = {"removed": _layout(path, since), "added": _layout(path, until)}
+    found_parts = _difference(path, since, sums, present, [], layouts)
     if lost := missing(path, (part.file for part in found_parts.parts)):
         raise EngineError(lacks(lost))
     return found_parts
 
 
 def _difference(
-    path: str, since: int, sums: Mapping[str, _Sum], present: Mapping[str, int], feed: Iterable[Entry]
+    path: str,
+    since: int,
+    sums: Mapping[str, _Sum],
+    present: Mapping[str, int],
+    feed: Iterable[Entry],
+    layouts: Mapping[Sign, tuple[str, ...]],
 ) -> Difference:
+    """Return the parts of sums of entries; `layouts` has the partition columns of files by sign."""
     incomplete = {
         name
         for name, each in sums.items()
@@ -179,31 +196,36 @@ def _difference(
         if entry.get("partitionValues") is None
     }
     known = log_entries.of_files(path, since, incomplete) if incomplete else {}
-    parts = [_part(entry, "feed", All(), known) for entry in feed]
+    found: list[tuple[Entry, Sign, All | Without | Only]] = [(entry, "feed", All()) for entry in feed]
     for name in sorted(sums):
-        parts += _of_file(path, sums[name], known)
+        found += _of_file(path, sums[name])
+    parts = [_part(entry, sign, rows, known, layouts[sign]) for entry, sign, rows in found]
     gone = tuple(unquote(name) for name, count in sorted(present.items()) if count < 0)
     return Difference(tuple(parts), gone)
 
 
-def _of_file(path: str, one: _Sum, known: Mapping[str, Entry]) -> list[Part]:
-    """Return the parts of a file. If only its deletion vector differs, these are the rows that one of both has."""
+def _of_file(path: str, one: _Sum) -> list[tuple[Entry, Sign, All | Without | Only]]:
+    """Return the rows of a file that came and left. If only its deletion vector differs, these are what one has."""
     came, left = one.left(1), one.left(-1)
     if len(came) == len(left) == 1:
         after, before = deletion_vectors.rows_of(path, came[0]), deletion_vectors.rows_of(path, left[0])
-        lost, back = after - before, before - after
-        pairs: tuple[tuple[Sign, Any], ...] = (("removed", lost), ("added", back))
-        return [_part(came[0], sign, Only(rows), known) for sign, rows in pairs if rows]
+        pairs: tuple[tuple[Sign, BitMap64], ...] = (("removed", after - before), ("added", before - after))
+        return [(came[0], sign, Only(rows)) for sign, rows in pairs if rows]
     signed: list[tuple[Entry, Sign]] = [(entry, "added") for entry in came]
     signed += [(entry, "removed") for entry in left]
     return [
-        _part(entry, sign, Without(rows) if (rows := deletion_vectors.rows_of(path, entry)) else All(), known)
+        (entry, sign, Without(rows) if (rows := deletion_vectors.rows_of(path, entry)) else All())
         for entry, sign in signed
     ]
 
 
-def _part(entry: Entry, sign: Sign, rows: All | Without | Only, known: Mapping[str, Entry]) -> Part:
-    """Return the part of a log entry; an empty partition value is NULL (Delta protocol)."""
+def _part(
+    entry: Entry, sign: Sign, rows: All | Without | Only, known: Mapping[str, Entry], layout: tuple[str, ...]
+) -> Part:
+    """Return the part of a log entry.
+
+    An empty partition value is NULL (Delta protocol), and so is a missing one: Spark leaves it out of a removal.
+    """
     values = entry.get("partitionValues")
     if values is None:
         values = known.get(entry["path"], {}).get("partitionValues") or {}
@@ -215,5 +237,5 @@ def _part(entry: Entry, sign: Sign, rows: All | Without | Only, known: Mapping[s
             count = max(count - len(rows.rows), 0)
         case All():
             pass
-    named = {name: text or None for name, text in values.items()}
+    named = {name: values.get(name) or None for name in layout}
     return Part(unquote(entry["path"]), sign, rows, named, count, int(entry.get("size") or 0))
