@@ -23,6 +23,7 @@ from sqlrun.publish.reader import tick_of
 from tests.sources.test_delta import FIVE, copied, lake_of, row, tick, wrong
 from tests.support.lakes import MODELS, START, Lake, add_model, project
 from tests.support.projects import READER, Site
+from tests.support.tested import run
 
 MANY = 20_000
 
@@ -475,3 +476,38 @@ def test_other_partitions_are_another_layout_of_the_same_rows(tmp_path: Path) ->
     assert sum(copied(site).values()) == 2
     assert not wrong(site)
     assert told(site) == []
+
+
+UNIT_TESTS = """
+unit_tests:
+  - name: rows_come_and_leave
+    model: totals
+    given:
+      - input: source('lake', 'orders')
+        rows:
+          - {id: 1, shop: a, amount: 5}
+          - {id: 2, shop: a, amount: 6}
+    expect:
+      rows: [{shop: a, total: 11, n: 2}]
+    then:
+      - changes:
+          - input: source('lake', 'orders')
+            left: [{id: 1}]
+            came: [{id: 3, shop: b, amount: 1}]
+        expect:
+          rows: [{shop: a, total: 6, n: 1}, {shop: b, total: 1, n: 1}]
+"""
+
+
+def test_rows_of_a_unit_test_may_leave(tmp_path: Path) -> None:
+    """In a unit test the table is no append-only source; it has no raw lines."""
+    root = project(tmp_path, ("totals",))
+    file = root / "models" / "totals.yml"
+    contract = file.read_text()
+    file.write_text(contract + UNIT_TESTS)
+    result = run(root)
+    assert result.exit_code == 0, result.output
+    file.write_text(contract + UNIT_TESTS.replace("left: [{id: 1}]", "lines: ['{}']"))
+    result = run(root)
+    assert result.exit_code == 2
+    assert "`lines` for source('lake', 'orders'), which is a table" in result.output
