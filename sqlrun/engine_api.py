@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Maximum number of samples of dropped lines, for each reason.
 SAMPLES = 5
 LONGEST_SAMPLE = 500  # characters of a sample's text
-RowSet = Literal["old", "new", "changes"]
+RowSet = Literal["old", "new", "changes", "snapshot", "difference"]
 Dialect = Literal["spark", "duckdb"]
 
 
@@ -50,6 +50,10 @@ class Relation:
     `old` and `new` are the table at `version`. `changes` are the rows of the change feed of `commits`, in any order,
     with an additional last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
 
+    The other two are of a table that others write: `snapshot` is the table at `version`, and `difference` the rows that
+    `version` has in addition to `since`, or lacks, with `_weight`: the number of times. Columns are found regardless of
+    case, and cast to their types; columns that an older file lacks are NULL.
+
     `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all. It
     filters the stored rows and may read columns that aren't among `columns`.
 
@@ -63,6 +67,7 @@ class Relation:
     row_set: RowSet
     version: int = 0
     commits: tuple[int, ...] = ()
+    since: int = 0
     where: str = ""
     ranges: tuple[tuple[str, Any, Any], ...] = ()
 

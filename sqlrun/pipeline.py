@@ -169,7 +169,7 @@ def spark_only_models_of(prepared: Prepared, target: Profile, cache: Cache | Non
 
 def _suite_problems(project: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
     parsed = {query.name for query in queries}
-    lands = {query.name for query in queries if query.rendered.sources}
+    lands = {query.name for query in queries if project.landed(query.rendered.sources)}
     views = {query.name for query in queries if query.rendered.config.materialized == "view"}
     models = {model.name: model for model in project.models}
     found: list[Problem] = []

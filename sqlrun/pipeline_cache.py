@@ -89,7 +89,7 @@ def _rendered(project: Project, contracts: Any, cache: Cache) -> list[Rendered]:
         [
             [[macro.name, macro.file, macro.text] for macro in project.macros],
             facts(project.vars),
-            sorted([source.group, source.name] for source in project.sources),
+            sorted([source.group, source.name, source.lands] for source in project.sources),
         ]
     )
     if project.macros:
@@ -168,7 +168,7 @@ class _Work:
         self._shown[name] = digest([source if not kept.stages else kept.shown, self._contracts[name]])
         known = {"rendered": item, "columns": kept.columns, "canonical": kept.canonical}
         query: Query = partly(Query, lambda: self._make(name)[0], known)
-        landed = self._sources[item.sources[0]] if item.sources else None
+        landed = next(iter(self._project.landed(item.sources)), None)
         parts = {"query": query, "stages": kept.stages, "source": landed}
         self._done[name] = query, partly(Compiled, lambda: self._make(name)[1], parts)
         return self._done[name]
@@ -226,7 +226,7 @@ def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> Non
     items = {item.model.name: item for item in rendered}
     for suite in loaded.project.suites:
         item = items[suite.model]
-        lands, is_view = bool(item.sources), item.config.materialized == "view"
+        lands, is_view = bool(loaded.project.landed(item.sources)), item.config.materialized == "view"
         source = [_written(suite), loaded.contracts[suite.model], lands, is_view]
         _sure(cache.get_or_make("checks", source, bool, partial(_fine, suite, item.model, lands, is_view)))
 

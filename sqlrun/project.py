@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlrun.dashboards.nouns import Dashboard
@@ -220,18 +220,7 @@ class Model:
     @classmethod
     def of_text(cls, name: str, file: str, sql: str) -> Model:
         """Return a model of a text, without a contract, so that other texts can be rendered and parsed."""
-        return cls(
-            name=name,
-            file=file,
-            sql=sql,
-            contract_file="",
-            description="",
-            grain=(),
-            repeats=False,
-            columns=(),
-            config=Config(),
-            unit_tests=(),
-        )
+        return cls(name, file, sql, "", "", (), False, (), Config(), ())
 
     def column(self, name: str) -> Column | None:
         """Return a column by name; None if there is none."""
@@ -301,22 +290,23 @@ class Drop:
 
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
-# Those of values that may not be readable.
+# Formats of values that may not be readable.
 DECODED = ("avro", "protobuf", "csv")
-JSON, KAFKA, CSV, PARQUET, AVRO = "json", "kafka", "csv", "parquet", "avro"
+JSON, KAFKA, CSV, PARQUET, AVRO, DELTA = "json", "kafka", "csv", "parquet", "avro", "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Lines that other programs write: `source(group, name)`.
+    """Lines or rows that other programs write: `source(group, name)`.
 
-    `format: kafka` reads `topic`. All others read files below `path`, which is relative to the project. `files` is None
-    for a folder of JSON lines, which Spark reads by Structured Streaming.
+    `format: kafka` reads `topic`, `format: delta` a Delta table in the folder `path`: its rows don't land, models read
+    the table itself. All others read files below `path`, which is relative to the project. `files` is None for a folder
+    of JSON lines, which Spark reads by Structured Streaming.
     """
 
     group: str
     name: str
-    format: str  # json | csv | parquet | avro | kafka
+    format: str  # json | csv | parquet | avro | kafka | delta
     path: str
     columns: tuple[Column, ...]
     description: str
@@ -343,6 +333,11 @@ class Source:
     def table(self) -> str:
         """Return the one-word name of the source in compiled SQL."""
         return f"{self.group}__{self.name}"
+
+    @property
+    def lands(self) -> bool:
+        """Return whether its lines land in the table of a model; else models read it as a table of the graph."""
+        return self.format != DELTA
 
     @property
     def attached(self) -> tuple[Column, ...]:
@@ -439,6 +434,11 @@ class Project:
     suites: tuple[Suite, ...]
     functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
     exposures: tuple[Exposure, ...] = ()
+
+    def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
+        """Return those of the sources, given by their names in compiled SQL, whose lines land."""
+        names = frozenset(tables)
+        return tuple(source for source in self.sources if source.lands and source.table in names)
 
     @property
     def unit_tests(self) -> tuple[UnitTest, ...]:

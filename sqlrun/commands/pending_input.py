@@ -1,4 +1,4 @@
-"""Input of the next build: new files of sources, and quarantined lines to replay. Shell: sources, the warehouse."""
+"""Input of the next build: new files and rows of sources, and lines to replay. Shell: sources, the warehouse."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.maintain import source_versions
 from sqlrun.plan.values import TickPlan, Workspace
 from sqlrun.project import Connection
 from sqlrun.publish.reader import query
@@ -22,6 +23,9 @@ def messages(workspace: Workspace, plan: TickPlan, connections: Mapping[str, Con
     for model in plan.models:
         if model.source is not None and not plan.tables[model.name].shared:
             found[f"{model.source.group}.{model.source.name}"] = _pending(workspace, plan, model, connections)
+    for source in workspace.project.sources:
+        if source.table in plan.tables:
+            found[f"{source.group}.{source.name}"] = source_versions.pending(plan, source.table)
     if not any(found.values()):
         return ["No new input is pending."]
     longest = max(len(source) for source, said in found.items() if said)

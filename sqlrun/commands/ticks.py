@@ -80,6 +80,7 @@ def plan_edits(
     from sqlrun.engines.duckdb.engine import DuckDBEngine
     from sqlrun.explain import explain_engine
     from sqlrun.land import rule_changes
+    from sqlrun.maintain import source_versions
     from sqlrun.plan import diff as plan_diff
     from sqlrun.plan.plan import tick_plan
     from sqlrun.publish import environments
@@ -89,14 +90,16 @@ def plan_edits(
     ledger = ledger_of(root, prepared, name, env)
     history, other_environments = ledger.read(), environments.other_environments(ledger)
     number, names = history.last_tick + 1, chosen(prepared, select, exclude)
+    sources = source_versions.read(prepared.workspace, names, history.published)
     plan = tick_plan(
-        prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments
+        prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
+        sources=sources,
     )  # fmt: skip
-    rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine())
+    rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine()) | source_versions.lost(plan)
     if rebuild_reasons:
         plan = tick_plan(
             prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
-            rebuild_reasons,
+            rebuild_reasons, sources,
         )  # fmt: skip
     published = plan.published
     target = profile_of(root, prepared, name)

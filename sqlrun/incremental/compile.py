@@ -41,11 +41,19 @@ ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR511", "
 
 @dataclass(frozen=True, slots=True)
 class Compiled(Partial):
-    """A model and its `stages` in the order of writing, the model's own table last; () for a view."""
+    """A model and its `stages` in the order of writing, the model's own table last; () for a view.
+
+    `source`: the source whose lines land in the model's table.
+    """
 
     query: Query
     stages: tuple[Stage, ...]
     source: Source | None = None
+
+    @property
+    def source_tables(self) -> tuple[str, ...]:
+        """Return the sources that the model reads as tables, by their names in compiled SQL."""
+        return self.query.rendered.sources if self.source is None else ()
 
     @property
     def name(self) -> str:
@@ -77,7 +85,7 @@ class _Catalog:
         if database == SOURCE:
             source = self.sources[name]
             known = tuple(Type(c.type, c.nullable) for c in source.columns)
-            return Scan(name, tuple(c.name for c in source.columns), known, only_grows=True)
+            return Scan(name, tuple(c.name for c in source.columns), known, only_grows=source.lands)
         return self.nodes[name]
 
 
@@ -135,7 +143,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     """
     contract = query.rendered.model
     _check_partitions(query)
-    if query.rendered.sources:
+    if catalog.project.landed(query.rendered.sources):
         return _landing(query, catalog)
     target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
     try:
@@ -190,8 +198,8 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
             f"source fields don't support the type {c.type}",
             f"Use one of these types: {line_types.NAMES}.",
         )
-        for name in query.rendered.sources
-        for c in catalog.sources[name].columns
+        for source in catalog.project.landed(query.rendered.sources)
+        for c in source.columns
         if not line_types.known(c.type)
     ]
     if unknown:
@@ -259,7 +267,7 @@ def _full(query: Query, target: Target, reason: Reason, catalog: _Catalog) -> St
 
 
 def _tables(query: Query, catalog: _Catalog) -> Iterable[str]:
-    for name in query.rendered.refs:
+    for name in (*query.rendered.refs, *query.rendered.sources):
         if name in catalog.views:
             yield from _tables(catalog.views[name], catalog)
         else:

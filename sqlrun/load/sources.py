@@ -15,6 +15,7 @@ from sqlrun.project import (
     AVRO,
     BLANK_LINE,
     CSV,
+    DELTA,
     FILTERED,
     JSON,
     KAFKA,
@@ -33,16 +34,20 @@ SOURCE_KEYS = (
     "document", "max_document",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
-FORMATS = (JSON, CSV, PARQUET, AVRO, KAFKA)
+FORMATS = (JSON, CSV, PARQUET, AVRO, KAFKA, DELTA)
+# Keys of sources whose lines land.
+OF_LINES = ("on_schema_change", "if_unreadable", "drop_where")
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
-    JSON: ("path", *source_files.OF_JSON),
-    CSV: ("path", "files", "csv"),
-    PARQUET: ("path", "files"),
-    AVRO: ("path", "files"),
+    JSON: ("path", *source_files.OF_JSON, *OF_LINES),
+    CSV: ("path", "files", "csv", *OF_LINES),
+    PARQUET: ("path", "files", *OF_LINES),
+    AVRO: ("path", "files", *OF_LINES),
     KAFKA: (
         "topic", "topic_pattern", "connection", "value_format", "tombstones", "start", "max_offsets_per_tick",
+        *OF_LINES,
     ),
+    DELTA: ("path",),
 }  # fmt: skip
 # What happens with fields that differ from the declared ones, in dbt's words.
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")

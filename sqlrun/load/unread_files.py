@@ -131,7 +131,7 @@ def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ..
     found: dict[str, tuple[str, ...]] = {}
     by_path: dict[str, list[Source]] = {}
     for source in sources:
-        if source.path:
+        if source.path and source.lands:
             by_path.setdefault(source.path, []).append(source)
     for path, known in by_path.items():
         with suppress(OSError, EngineError):

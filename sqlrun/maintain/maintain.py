@@ -21,6 +21,7 @@ from sqlrun.maintain import changed_rows, engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.values import TablePlan, state_after
+from sqlrun.publish.table_state import TableState
 from sqlrun.system_tables import receipts
 
 # If even this many rows read for each changed one are few, the sizes of tables aren't looked up.
@@ -58,7 +59,8 @@ def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
     table = context.plan.tables[stage.name]
     base = context.bases[stage.name]
     tick, commits = _facts(context, stage, table)
-    changed = sum(delta_table.rows_changed(context.plan.tables[name].spec.path, c) for name, c in commits.items())
+    read = table.state.inputs if table.state else {}
+    changed = sum(context.rows_changed(name, read[name][1], found) for name, found in commits.items())
     choice = _choice(context, stage, table, changed)
     if choice is not None and choice.way == "whole":
         tick = replace(tick, whole=True)
@@ -209,12 +211,28 @@ def relation(
     if name == stage.name:
         return Relation(label, table.spec.path, table.spec.columns, "old", version=base)
     state = context.plan.tables[stage.name].state
+    if table.is_source:
+        return _of_source(context, state, name, row_set, is_changed=bool(commits.get(name)))
     if row_set == "changes":
         return Relation(label, table.spec.path, table.public, row_set, commits=commits.get(name, ()), where=table.where)
     version = context.states[name].version
     if row_set == "old" and state is not None:
         version = state.inputs[name][1]
     return Relation(label, table.spec.path, table.public, row_set, version=version, where=table.where)
+
+
+def _of_source(
+    context: TickContext, state: TableState | None, name: str, row_set: RowSet, *, is_changed: bool
+) -> Relation:
+    """Return a name bound to a table that others write; `state` is that of the stage's table."""
+    table, version = context.plan.tables[name], context.states[name].version
+    label = f"{name}__{row_set}"
+    since = state.inputs[name][1] if state is not None else version
+    if row_set == "changes":
+        return Relation(label, table.spec.path, table.public, "difference", version=version, since=since)
+    # Files of an earlier version with the same rows may be gone.
+    read = since if row_set == "old" and is_changed else version
+    return Relation(label, table.spec.path, table.public, "snapshot", version=read)
 
 
 def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:

@@ -8,11 +8,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from sqlrun.engine_api import Engine
+from sqlrun.engines.delta import file_rows
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan.values import TickPlan, Workspace
 from sqlrun.project import Connection
-from sqlrun.publish.table_state import TableState
+from sqlrun.publish.table_state import TableState, is_source
 from sqlrun.source_api import SourceReader
 from sqlrun.sources import factory
 from sqlrun.system_tables.measure_history import History
@@ -59,9 +60,22 @@ class TickContext:
         return factory.reader_of(self.workspace.project.root, model.source, self.connections)
 
     def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
-        """Return the commits of a table between two versions that changed data."""
+        """Return the commits of a table between two versions that changed data; of a source the last if rows differ."""
         path = self.plan.tables[name].spec.path
+        if self.plan.tables[name].is_source:
+            return (until,) if file_rows.between(path, after, until).parts else ()
         return delta_table.effective_commits(path, after, until)
+
+    def rows_changed(self, name: str, after: int, commits: tuple[int, ...]) -> int:
+        """Return the number of rows that the commits of a table changed since a version, by metrics or statistics."""
+        path = self.plan.tables[name].spec.path
+        if self.plan.tables[name].is_source:
+            return sum(file_rows.between(path, after, until).count for until in commits)
+        return delta_table.rows_changed(path, commits)
+
+    def of_warehouse(self) -> dict[str, TableState]:
+        """Return the states of the warehouse's tables; a source's version is among the inputs of its readers."""
+        return {name: state for name, state in self.states.items() if not is_source(state.path)}
 
     def before(self, name: str) -> tuple[str, int]:
         """Return a table's path and its version before this tick, for estimates; its current version if it is new.

@@ -72,7 +72,7 @@ def free_number(ledger: Ledger, plan: TickPlan) -> int:
     A power failure can lose a row `pinned` and leave its tick's commits, with their transaction ids.
     """
     used = 0
-    for table in plan.tables.values():
+    for table in (table for table in plan.tables.values() if not table.is_source):
         head = delta_table.head(table.spec.path)
         if head is not None and head > (table.state.version if table.state else 0):
             found = delta_table.open_table(table.spec.path).transaction_version(plan.app_id(ledger.project, table.path))

@@ -15,14 +15,14 @@ from sqlrun.engine_api import Dialect, Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
-from sqlrun.maintain import row_hash
+from sqlrun.maintain import row_hash, source_versions
 from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
 from sqlrun.plan.plan import tick_plan
 from sqlrun.plan.values import Workspace
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.publish.table_state import Published, TableState, is_source
 from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import identifier, type_name
 
@@ -141,7 +141,7 @@ def _compared(
         f"cast({name} as {type_name(kind, 'duckdb')}) as {name}"
         for name, (_, kind) in zip(names, state.columns, strict=True)
     )
-    relations = (relation(warehouse, model.name, state, "kept"), *_inputs(warehouse, published, model))
+    relations = (relation(warehouse, model.name, state, "kept"), *_inputs(workspace, warehouse, published, model))
     # Both directions, as bags: this distinguishes surplus from missing rows, and finds duplicates.
     text = f"""
         with whole as materialized (select * from (select {items} from ({whole})){where}),
@@ -170,7 +170,24 @@ def _compared(
     return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(where))
 
 
-def _inputs(warehouse: str, published: Published, model: Compiled) -> Iterator[Relation]:
+def _source(workspace: Workspace, name: str, path: str, version: int) -> Relation:
+    """Return a table that others write at the version that a model has read.
+
+    Raises: UsageError if that version can't be read any more.
+    """
+    source = workspace.source(name)
+    assert source is not None, "a model of another meaning isn't compared"
+    folder = source_versions.folder_of(workspace.project.root, source)
+    if why := source_versions.why_unreadable(folder, path, version):
+        raise UsageError(
+            f"source {source.group}.{source.name} can't be read at version {version}, which the tick has read: {why}. "
+            "Run `sqlrun build`, then verify the new tick."
+        )
+    columns = tuple(StoredColumn(c.name, c.type) for c in source.columns)
+    return Relation(f"{name}__new", folder, columns, "snapshot", version=version)
+
+
+def _inputs(workspace: Workspace, warehouse: str, published: Published, model: Compiled) -> Iterator[Relation]:
     """Return the model's inputs at the versions that its tables were computed from."""
     hidden = {stage.name for stage in model.stages}
     seen: set[str] = set()
@@ -178,5 +195,8 @@ def _inputs(warehouse: str, published: Published, model: Compiled) -> Iterator[R
         for name, (path, version) in published.tables[stage.name].inputs.items():
             if name not in hidden and name not in seen:
                 seen.add(name)
+                if is_source(path):
+                    yield _source(workspace, name, path, version)
+                    continue
                 state = replace(published.tables[name], path=path, version=version)
                 yield relation(warehouse, name, state, f"{name}__new")

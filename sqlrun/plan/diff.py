@@ -128,7 +128,7 @@ def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mappin
     moved = [name for name in reads if name in plan.tables and plan.tables[name].state is None]
     before = fingerprint_of(known[model.name].path)
     if before == workspace.prints[model.name]:
-        if model.source is not None and model.name in plan.notes:
+        if (model.source is not None or model.source_tables) and model.name in plan.notes:
             return ""  # the note says it
         if moved:
             return f"it reads {_listed(moved)}"
@@ -158,7 +158,8 @@ def _what_was_edited(workspace: Workspace, model: Compiled, known: Mapping[str, 
 
 def is_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
     """Return whether the model itself changed since its table was built, regardless of its inputs."""
-    then = {n: fingerprint_of(known[n].path) if n in known else workspace.prints[n] for n in model.query.rendered.refs}
+    reads = (*model.query.rendered.refs, *model.source_tables)
+    then = {n: fingerprint_of(known[n].path) if n in known else workspace.prints[n] for n in reads}
     return fingerprint.of_model(model, then) != fingerprint_of(known[model.name].path)
 
 

@@ -14,7 +14,7 @@ from sqlrun.plan import fingerprint
 from sqlrun.plan.values import Promotion, TickPlan, Workspace
 from sqlrun.project import is_state_table
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, has_fingerprint, own, owner
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.publish.table_state import Published, TableState, is_source, table_of
 
 
 def place(
@@ -28,10 +28,13 @@ def place(
     return (f"{meaning}-{number}{ending}" if path in other_environments.taken else path), None
 
 
-def shared(workspace: Workspace, other_environments: OtherEnvironments) -> dict[str, TableState]:
+def shared(
+    workspace: Workspace, other_environments: OtherEnvironments, sources: Mapping[str, str]
+) -> dict[str, TableState]:
     """Return the tables that an environment reads from production unchanged.
 
-    They have the meaning that the project gives them, and all of their inputs are shared, too.
+    They have the meaning that the project gives them, and all of their inputs are shared, too, or are `sources`: the
+    paths of tables that others write.
     """
     found: dict[str, TableState] = {}
     known = other_environments.production.tables if other_environments.production else {}
@@ -43,6 +46,7 @@ def shared(workspace: Workspace, other_environments: OtherEnvironments) -> dict[
         states = _states(workspace, model, known)
         if states is not None and _same_rules(workspace, model, states):
             there = {name: state.path for name, state in (found | states).items()}
+            there |= {name: table_of(path) for name, path in sources.items()}
             if all(_read(states[s.name]) == {name: there.get(name) for name in reads(s)} for s in model.stages):
                 found |= states
     return found
@@ -68,7 +72,7 @@ def _meaning(workspace: Workspace, stage: Stage) -> str:
 
 
 def _read(state: TableState) -> dict[str, str | None]:
-    return {name: path for name, (path, _) in state.inputs.items()}
+    return {name: table_of(path) for name, (path, _) in state.inputs.items()}
 
 
 def reads(stage: Stage) -> tuple[str, ...]:
@@ -157,7 +161,7 @@ def _unfit(
         return "its table there is gone"
     for name, (path, version) in state.inputs.items():
         place, known = there.get(name, ("", None))
-        if place != path or known is None:
+        if table_of(place) != table_of(path) or known is None:
             return f"it was built there from another table of {name}"
         if not other_environments.is_ancestor(path, version, known.version):
             return f"{name} was rolled back to before what it read there"
@@ -191,7 +195,11 @@ def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
 def messages(plan: TickPlan) -> Iterator[str]:
     """Yield messages about shared tables, promoted ones, and tables that are rebuilt although a table exists."""
     if plan.env:
-        shared = sum(table.shared for name, table in plan.tables.items() if not is_state_table(name))
+        shared = sum(
+            table.shared and not is_source(table.path)
+            for name, table in plan.tables.items()
+            if not is_state_table(name)
+        )
         yield f"Environment {plan.env}: {shared} {'table' if shared == 1 else 'tables'} shared with production"
     for name, offered in plan.promoted.items():
         yield f"{name}: promoted from {offered.env}, tick {offered.tick}"

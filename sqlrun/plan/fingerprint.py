@@ -27,6 +27,11 @@ def of_seed(seed: Seed) -> str:
     return _hash([LAYOUT, "seed", seed.name, _columns(seed.columns)])
 
 
+def of_source(source: Source) -> str:
+    """Return the hash of what models depend on that read a source as a table: its folder and the declared columns."""
+    return _hash([LAYOUT, source.format, source.path, _columns(source.columns)])
+
+
 def of_content(seed: Seed) -> str:
     """Return the hash of a seed's rows."""
     return _hash([list(row) for row in seed.rows])

@@ -18,6 +18,7 @@ from sqlrun.plan import deletion_vectors, environment_sharing, fingerprint
 from sqlrun.plan.values import (
     PUBLIC_ROWS,
     Promotion,
+    SourceTable,
     TablePlan,
     TickPlan,
     Workspace,
@@ -27,16 +28,18 @@ from sqlrun.plan.values import (
 from sqlrun.project import Project, Seed, model_of
 from sqlrun.publish import environment_paths
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, fingerprint_of
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.publish.table_state import Published, TableState, table_of
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_SOURCES: Mapping[str, SourceTable] = MappingProxyType({})
 
 
 def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str, tuple[Rule, ...]]) -> Workspace:
     """Return the workspace of a project with the fingerprint of every seed and model, inputs first."""
     prints = {seed.name: fingerprint.of_seed(seed) for seed in project.seeds}
+    prints |= {source.table: fingerprint.of_source(source) for source in project.sources if not source.lands}
     for model in models:
-        reads = [*model.query.rendered.refs]
+        reads = [*model.query.rendered.refs, *model.source_tables]
         inputs = {name: prints[name] for name in reads}
         prints[model.name] = fingerprint.of_model(model, inputs)
     suites = {suite.model: suite for suite in project.suites}
@@ -70,13 +73,16 @@ def tick_plan(
     refresh: bool,
     other_environments: OtherEnvironments = ALONE,
     rebuild_reasons: Mapping[str, str] = NOTHING,
+    sources: Mapping[str, SourceTable] = NO_SOURCES,
 ) -> TickPlan:
     """Return the plan of a tick over the selected models and seeds; a table with a rebuilt input is rebuilt, too.
 
-    `rebuild_reasons`: landing models that must land again from the beginning, with the reason.
+    `rebuild_reasons`: models that must be built, or land, again from the beginning, with the reason. `sources`: the
+    tables that others write, by their names in compiled SQL.
     """
     chosen = set(selected)
-    shared = environment_sharing.shared(workspace, other_environments)
+    read = {name: table.path for name, table in sources.items()}
+    shared = environment_sharing.shared(workspace, other_environments, read)
     seen = environment_sharing.seen(workspace, published, other_environments, shared)
     require_inputs(workspace, chosen, seen)
     models = tuple(m for m in workspace.tables if m.name in chosen and m.name not in shared)
@@ -95,6 +101,8 @@ def tick_plan(
     )
     places.before = published.tables if published else {}
     places.rebuild_reasons = rebuild_reasons
+    for table in sorted(sources.keys() & needed):
+        places.put_source(table, sources[table])
     for seed in workspace.project.seeds:
         if seed.name in seeds or seed.name in shared:
             places.put_seed(seed)
@@ -152,12 +160,22 @@ class _Places:
         spec = TableSpec(name, f"{self.warehouse}/{path}", columns, vectors=False)
         self.tables[name] = TablePlan(spec, path, columns, state, shared=name in self.shared)
 
+    def put_source(self, name: str, read: SourceTable) -> None:
+        """Add a table that others write, at the version that the tick reads."""
+        source = self.workspace.source(name)
+        assert source is not None
+        columns = tuple(StoredColumn(c.name, c.type, c.nullable) for c in source.columns)
+        spec = TableSpec(name, read.folder, columns)
+        state = TableState(read.path, read.version, self.as_of)
+        self.tables[name] = TablePlan(spec, read.path, columns, state, shared=True)
+
     def put_model(self, model: Compiled, needed: set[str]) -> None:
         """Choose a model's tables, own and hidden; none if nothing needs them."""
         taken: Mapping[str, TableState] = self.shared
         self.notes |= {model.name: self.rebuild_reasons[model.name]} if model.name in self.rebuild_reasons else {}
         if model.name not in self.shared:
-            taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
+            again = self.refresh or model.name in self.rebuild_reasons
+            taken = self._promoted(model) if model.name in self.chosen and not again else {}
             before, meaning = self.before.get(model.name), self.workspace.prints[model.name]
             if before is not None and model.name not in self.own and fingerprint_of(before.path) == meaning:
                 self.notes[model.name] = "production no longer maintains it this way"
@@ -203,7 +221,12 @@ class _Places:
         if known is None:
             return False
         for table in (name for name in stage.inputs if name in self.tables and name in known.inputs):
-            if known.inputs[table][0] != self.tables[table].path or self.tables[table].state is None:
+            moved = table_of(known.inputs[table][0]) != table_of(self.tables[table].path)
+            if moved and self.tables[table].is_source:
+                source = self.workspace.source(table)
+                assert source is not None
+                self.notes[stage.model] = f"the table of its source {source.group}.{source.name} was created again"
+            if moved or self.tables[table].state is None:
                 return True
         lost = environment_sharing.is_lost(stage, known, self.shared, self.other_environments)
         if lost and fingerprint_of(known.path) == self.workspace.prints[stage.model]:
@@ -217,7 +240,7 @@ def require_inputs(workspace: Workspace, chosen: set[str], published: Published 
     for model in (m for m in workspace.tables if m.name in chosen and m.source is None):
         own = {s.name for s in model.stages}
         for table in sorted({t for s in model.stages for t in s.inputs} - own - built - chosen):
-            if workspace.seed(table) is None:
+            if workspace.seed(table) is None and workspace.source(table) is None:
                 raise UsageError(
                     f"{model.name} reads {table}, which was never built. "
                     f"Build it too: sqlrun build --select +{model.name}"

@@ -12,8 +12,8 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.landing.query import Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import fingerprint
-from sqlrun.project import Expectation, Project, Seed, Suite
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.project import Expectation, Project, Seed, Source, Suite
+from sqlrun.publish.table_state import Published, TableState, is_source
 
 PUBLIC_ROWS = f"{landing_query.REASON} is null"
 
@@ -54,17 +54,30 @@ class Workspace:
         """Return whether a table belongs to the project, hidden tables included."""
         return self.stage(table) is not None or self.seed(table) is not None
 
+    def source(self, table: str) -> Source | None:
+        """Return a source that models read as a table, by its name in compiled SQL; None if there is none."""
+        return next((s for s in self.project.sources if s.table == table and not s.lands), None)
+
     def seed(self, name: str) -> Seed | None:
         """Return a seed by name; None if there is none."""
         return next((s for s in self.project.seeds if s.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table that others write, as a tick reads it: the folder, the version, and its `source_path`."""
+
+    folder: str
+    version: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class TablePlan:
     """One table in this tick: its place, its public columns, and its current state (None: to be built).
 
-    `path` is relative to the warehouse. `where` separates the public rows of a landing table from quarantined ones. A
-    shared table is production's: a tick of an environment reads it and never writes it.
+    `path` is relative to the warehouse, or a `source_path`. `where` separates the public rows of a landing table from
+    quarantined ones. A shared table is production's: a tick of an environment reads it and never writes it.
     """
 
     spec: TableSpec
@@ -78,6 +91,11 @@ class TablePlan:
     def lands(self) -> bool:
         """Return whether it is a landing table, selected or only read."""
         return bool(self.where)
+
+    @property
+    def is_source(self) -> bool:
+        """Return whether others write the table; then `state` is the version that the tick reads."""
+        return is_source(self.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sqlrun.errors import UsageError
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.publish.table_state import Published, TableState, is_source
 
 PRODUCTION = "prod"
 
@@ -111,5 +111,9 @@ def own(published: Published | None, other_environments: OtherEnvironments) -> d
 
 
 def absolute(is_ancestor: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:
-    """Return `is_ancestor` for paths relative to the warehouse."""
-    return lambda path, after, until: is_ancestor(f"{warehouse}/{path}", after, until)
+    """Return `is_ancestor` for paths relative to the warehouse; a tick's start compares versions of sources."""
+
+    def reaches(path: str, after: int, until: int) -> bool:
+        return after <= until if is_source(path) else is_ancestor(f"{warehouse}/{path}", after, until)
+
+    return reaches

@@ -10,10 +10,38 @@ from datetime import datetime
 from sqlrun.project import is_state_table
 from sqlrun.runtime.clock import parse_time
 
+# Begins the path of a table that others write, among a table's inputs. No folder of a warehouse begins so.
+SOURCE = "source:"
+
+
+def source_path(label: str, table_id: str, commit: str) -> str:
+    """Return the path of a source's table in the ledger: its name, the table's own id, and the hash of a commit.
+
+    >>> source_path("lake.orders", "6a78b24a", "0a1b2c")
+    'source:lake.orders/6a78b24a@0a1b2c'
+    """
+    return f"{SOURCE}{label}/{table_id}@{commit}"
+
+
+def is_source(path: str) -> bool:
+    """Return whether a path in the ledger is that of a table that others write."""
+    return path.startswith(SOURCE)
+
+
+def table_of(path: str) -> str:
+    """Return the part of a path that is the same for all versions of a table.
+
+    >>> table_of("source:lake.orders/6a78b24a@0a1b2c"), table_of("orders/0a1b2c3d4e5f")
+    ('source:lake.orders/6a78b24a', 'orders/0a1b2c3d4e5f')
+    """
+    return path.partition("@")[0] if is_source(path) else path
+
 
 @dataclass(frozen=True, slots=True)
 class TableState:
     """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
+
+    The path of an input that others write is a `source_path` with the commit of the version.
 
     `as_of` is the time of the tick that last maintained the table; `content` the hash of a seed's rows, or
     of the rules that validated a landing table's lines;

@@ -115,6 +115,7 @@ class _Engine:
         names = dict.fromkeys((*(model.name for model in project.models), *(seed.name for seed in project.seeds)))
         known = Known(tuple(names), tuple((source.group, source.name) for source in project.sources), values)
         self.problems: list[Problem] = []
+        self._project = project
         self._calls = Calls(known, CHECK_CHOICES if check else None)
         self.config: Mapping[str, object] = {}
         self._texts = {macro.file: macro.text for macro in project.macros}
@@ -178,13 +179,14 @@ class _Engine:
             return Rendered(model, sql, tuple(refs), tuple(sources), lines, model.config)
         before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
         config = configured(before, self._calls.config)
-        if config.materialized == "view" and sources:
+        lands = bool(self._project.landed(sources))
+        if config.materialized == "view" and lands:
             message = f"the view `{model.name}` reads a source, which only a table can land"
             hint = "Remove `materialized: view`, or read the source in another model."
             self.problems.append(self._at("SR715", _line_of(model, "source("), "source", message, hint))
         elif config.materialized == "view":
             self.problems.extend(self._of_a_table(model))
-        elif model.repeats and model.grain and not sources:
+        elif model.repeats and model.grain and not lands:
             self.problems.extend(_repeating(model))
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
 

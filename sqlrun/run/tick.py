@@ -11,12 +11,12 @@ from sqlrun.engine_api import Engine
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
 from sqlrun.land import rule_changes
-from sqlrun.maintain import engine_selection
+from sqlrun.maintain import engine_selection, source_versions
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
 from sqlrun.plan import environment_sharing
 from sqlrun.plan.plan import NOTHING, tick_plan
-from sqlrun.plan.values import TickPlan, Workspace
+from sqlrun.plan.values import SourceTable, TickPlan, Workspace
 from sqlrun.project import DEFAULTS, Connection
 from sqlrun.publish import environments
 from sqlrun.publish.environment_paths import OtherEnvironments
@@ -82,17 +82,19 @@ def tick(
                 f"as_of {request.as_of:%Y-%m-%d %H:%M} is earlier than the published tick {newest.tick}{whose} "
                 f"({newest.as_of:%Y-%m-%d %H:%M}). Use a later time: ticks only go forward"
             )
-    plan = _plan(workspace, history.published, history.last_tick + 1, request, other_environments)
+    sources = source_versions.read(workspace, request.selected, history.published)
+    plan = _plan(workspace, history.published, history.last_tick + 1, request, other_environments, sources)
     doctor.before_tick(ledger, plan, request.clock(), request.say)
     free = max(doctor.free_number(ledger, plan), plan.number)
-    rebuild_reasons = rule_changes.broken(workspace, plan, reader or engine)
+    rebuild_reasons = rule_changes.broken(workspace, plan, reader or engine) | source_versions.lost(plan)
     if free > plan.number or rebuild_reasons:
-        plan = _plan(workspace, history.published, free, request, other_environments, rebuild_reasons)
+        plan = _plan(workspace, history.published, free, request, other_environments, sources, rebuild_reasons)
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
         emit(Told(text, is_news=bool(plan.promoted or plan.notes)))
     # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
+    states |= {name: table.state for name, table in plan.tables.items() if table.is_source and table.state is not None}
     context = _progress(workspace, engine, reader, plan, states, request)
     engine_selection.prestart_spark(context)
     context.bases = recover(engine, plan, request.assert_lock_held)
@@ -108,7 +110,7 @@ def tick(
         nodes.run_all()
     if not nodes.failed:
         request.assert_lock_held()
-        ledger.publish(number, request.as_of, context.states, request.clock(), request.holder, pinned)
+        ledger.publish(number, request.as_of, context.of_warehouse(), request.clock(), request.holder, pinned)
         request.published(context)
     seconds = time.perf_counter() - started
     return TickResult(
@@ -119,7 +121,7 @@ def tick(
 def _pinned(context: TickContext, nodes: Steps, ledger: Ledger, request: Request) -> int:
     """Pin the versions that a tick reads, while the first models are computed; none of them commits before."""
     request.assert_lock_held()
-    number, read = context.plan.number, dict(context.states)
+    number, read = context.plan.number, context.of_warehouse()
     try:
         nodes.begin()
         pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder)
@@ -160,6 +162,7 @@ def _plan(
     number: int,
     request: Request,
     other_environments: OtherEnvironments,
+    sources: Mapping[str, SourceTable],
     rebuild_reasons: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
     return tick_plan(
@@ -172,6 +175,7 @@ def _plan(
         request.refresh,
         other_environments,
         rebuild_reasons,
+        sources,
     )
 
 

@@ -11,7 +11,7 @@ from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
 from sqlrun.project import Given, Row, UnitTest
 from sqlrun.test_definitions.declared_rows import FORMATS, content
 from sqlrun.test_definitions.declared_steps import expected, known_input, steps, time_of
-from sqlrun.test_definitions.names import Input, Known
+from sqlrun.test_definitions.names import Input, Known, no_lines
 from sqlrun.test_definitions.passages import Table
 
 TEST_KEYS = (
@@ -156,7 +156,7 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         if one.get("format") == "lines" and not is_source:
             hint = "Use rows. Only sources have raw lines."
             reader.problem(
-                "SR121", reader.value_place(one, "format"), f"`lines` for {name}, which is not a source", hint
+                "SR121", reader.value_place(one, "format"), f"`lines` for {name}, which is {no_lines(noun)}", hint
             )
         made = content(reader, one, Table.of(name, noun.columns), known, (*FORMATS, "lines"))
         if made.rows is None and not made.sql and made.lines is None and noun.kind != "seed" and name in known.inputs:

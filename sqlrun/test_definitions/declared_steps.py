@@ -10,7 +10,7 @@ from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import Change, Expected, Row, Step
 from sqlrun.runtime.clock import parse_time
 from sqlrun.test_definitions.declared_rows import Content, content, dict_rows, listed_rows, raw_lines
-from sqlrun.test_definitions.names import Input, Known, input_name
+from sqlrun.test_definitions.names import Input, Known, input_name, no_lines
 from sqlrun.test_definitions.passages import Table
 
 EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
@@ -101,7 +101,7 @@ def _check_source_change(reader: Reader, one: Any, name: str, noun: Input) -> No
                 )
     elif one.get("lines") is not None:
         hint = "Use rows here, or give the lines to the source of the landing model."
-        reader.problem("SR121", reader.place(one, "lines"), f"`lines` for {name}, which is not a source", hint)
+        reader.problem("SR121", reader.place(one, "lines"), f"`lines` for {name}, which is {no_lines(noun)}", hint)
     if noun.kind == "source" and one.get("lines") is not None and one.get("came") is not None:
         hint = "Use either rows or raw lines for all of the source's input."
         reader.problem("SR121", reader.place(one, "lines"), "both rows and raw lines for one source", hint)

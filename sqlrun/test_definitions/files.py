@@ -74,7 +74,7 @@ def inputs(project: Project) -> Iterator[tuple[str, Input]]:
         rows = tuple(dict(zip(names, row, strict=True)) for row in seed.rows)
         yield f"ref('{seed.name}')", Input("seed", seed.columns, seed.grain, rows)
     for source in project.sources:
-        yield f"source('{source.group}', '{source.name}')", Input("source", source.columns)
+        yield f"source('{source.group}', '{source.name}')", Input("source" if source.lands else "table", source.columns)
 
 
 def _vars(project: Project) -> set[str]:

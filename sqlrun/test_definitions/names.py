@@ -16,13 +16,19 @@ INPUT = re.compile(r"""(ref|source)\(\s*(['"])(\w+)\2\s*(?:,\s*(['"])(\w+)\4\s*)
 class Input:
     """A model, a seed or a source; `columns` is empty if the contract is invalid.
 
+    A source of the kind `table` doesn't land: its rows may leave, and it has no lines.
     `grain` is empty if rows repeat; `rows` are a seed's own.
     """
 
-    kind: Literal["model", "seed", "source"]
+    kind: Literal["model", "seed", "source", "table"]
     columns: tuple[Column, ...]
     grain: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
+
+
+def no_lines(noun: Input) -> str:
+    """Return what an input without raw lines is, for a message."""
+    return "a table" if noun.kind == "table" else "not a source"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ def problems(project: Project, graph: Graph) -> tuple[Problem, ...]:
     """Return inputs that aren't upstream of the tested model (SR112), and quarantines without landing (SR121)."""
     labels = {source.table: f"source('{source.group}', '{source.name}')" for source in project.sources}
     nodes = {f"source:{s.group}.{s.name}": labels[s.table] for s in project.sources}
+    landing = {f"source:{s.group}.{s.name}" for s in project.sources if s.lands}
     found: list[Problem] = []
     for model in project.models:
         if model.unit_tests and model.name in graph.parents:
             above = {nodes.get(name, f"ref('{name}')") for name in graph.parents[model.name]}
-            lands = any(name.startswith("source('") for name in above)
+            lands = any(name in landing for name in graph.parents[model.name])
             for test in model.unit_tests:
                 if {name for name, _ in _inputs(test)} - above:
                     further = reach(graph.parents, set(graph.parents[model.name]))

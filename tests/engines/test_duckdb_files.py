@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engine_api import Append, Relation
-from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.duckdb import relations as duckdb_relations
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.engines.test_own_writes import merging, rows, spec_of, write
 
@@ -61,8 +61,8 @@ def test_a_relation_is_a_part_of_the_statement(
 ) -> None:
     """No view is created, unless a part of the query has a relation's name."""
     made: list[int] = []
-    real = duckdb_scan.register
-    monkeypatch.setattr(duckdb_scan, "register", lambda *args: made.append(len(args[1])) or real(*args))
+    real = duckdb_relations.register
+    monkeypatch.setattr(duckdb_relations, "register", lambda *args: made.append(len(args[1])) or real(*args))
     few = relations(engine, tmp_path)
     made.clear()
     engine.query(f"with net as ({NET}) select * from net", few)

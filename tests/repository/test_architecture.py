@@ -32,7 +32,7 @@ HOMES = {
                   "system_tables.receipts"},
     "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.planned",
                 "engines.spark.borrowed", "engines.spark.line_counts", "engines.spark.write", "engines.spark.metrics",
-                "engines.spark.views"},
+                "engines.spark.views", "engines.spark.outside_files"},
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
     "pandas": {"check.great_expectations"},

@@ -87,12 +87,16 @@ def checkpoint_path(path: str, version: int) -> str:
 
 
 def columns_of(checkpoint: str, columns: list[str]) -> pa.Table:
-    """Return some columns of a checkpoint. Raises: OSError, ValueError if it can't be read."""
+    """Return some columns of a checkpoint, without missing ones.
+
+    Raises: OSError, ValueError if it can't be read.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    data = pa.BufferReader(storage_of(checkpoint).read(checkpoint))
-    return pq.read_table(data, columns=columns, partitioning=None)
+    file = pq.ParquetFile(pa.BufferReader(storage_of(checkpoint).read(checkpoint)))
+    there = set(file.schema_arrow.names)
+    return file.read(columns=[name for name in columns if name in there])
 
 
 def follow(path: str, table: DeltaTable) -> None:
@@ -394,8 +398,13 @@ def rows_at(path: str, version: int) -> int:
 
 def columns_at(path: str, version: int) -> tuple[StoredColumn, ...]:
     """Return a table's columns with their Spark SQL types."""
-    schema = json.loads(open_table(path, version).schema().to_json())
-    return tuple(StoredColumn(field["name"], _spark_type(field["type"])) for field in schema["fields"])
+    fields = json.loads(open_table(path, version).schema().to_json())["fields"]
+    return tuple(StoredColumn(f["name"], kind) for f, kind in zip(fields, spark_types(fields), strict=True))
+
+
+def spark_types(fields: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the types of fields of Delta's schema JSON as Spark SQL."""
+    return [_spark_type(field["type"]) for field in fields]
 
 
 def _spark_type(kind: Any) -> str:

@@ -32,6 +32,7 @@ from sqlrun.engines.delta import features as delta_features
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb import relations as duckdb_relations
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb import write as duckdb_write
 from sqlrun.errors import EngineError, UnsuitedError, first_line
@@ -232,7 +233,7 @@ class DuckDBEngine:
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations and the given rows, and return its rows."""
         with self.lent("", sql) as session:
-            whole = duckdb_scan.over(session, relations, duckdb_scan.Reads(), sql)
+            whole = duckdb_relations.over(session, relations, duckdb_scan.Reads(), sql)
             for name, rows in given.items():
                 session.register(name, rows)
             return session.sql(whole).to_arrow_table()
@@ -243,7 +244,7 @@ class DuckDBEngine:
 
         with self._session() as session:
             with self._limited(session.interrupt, "", sql):
-                duckdb_scan.register(session, relations, duckdb_scan.Reads())
+                duckdb_relations.register(session, relations, duckdb_scan.Reads())
                 batches = iter(session.sql(sql).to_arrow_reader(rows))
             while True:
                 with self._limited(session.interrupt, "", sql):
@@ -291,10 +292,10 @@ def _over(session: Any, write: Write, reads: duckdb_scan.Reads) -> Write:
     """Bind the relations that a write's statement reads."""
     match write.statement:
         case Merge(delta=sql) as merge:
-            delta = duckdb_scan.over(session, write.relations, reads, sql)
+            delta = duckdb_relations.over(session, write.relations, reads, sql)
             return replace(write, statement=replace(merge, delta=delta))
         case _:
-            duckdb_scan.register(session, write.relations, reads)
+            duckdb_relations.register(session, write.relations, reads)
             return write
 
 

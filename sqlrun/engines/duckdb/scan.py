@@ -1,4 +1,4 @@
-"""Relations of a statement as DuckDB views over the tables' Parquet files. Shell: DuckDB and Delta files."""
+"""Rows and changes of sqlrun's own tables as SELECTs over their Parquet files. Shell: DuckDB and Delta files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.runtime.far_times import FarTime, ordered
 from sqlrun.transpile.writer import identifier, string, type_name
 
-WITH = re.compile(r"\s*with\s+(recursive\s+)?", re.IGNORECASE)
 # Maximum number of microseconds that Delta's statistics cut off a time.
 CUT = 999
 GLOB = re.compile(r"[*?\[]")
@@ -42,59 +41,13 @@ class Reads:
             self.rows += file.get("num_records") or 0
 
 
-def register(session: Any, relations: tuple[Relation, ...], reads: Reads) -> None:
-    """Create a temporary view for each relation, by its name."""
-    for relation in relations:
-        name = identifier(relation.name, "duckdb")
-        session.execute(f"create or replace temp view {name} as {_body(session, relation, reads)}")
-
-
-def over(session: Any, relations: tuple[Relation, ...], reads: Reads, sql: str) -> str:
-    """Return a SELECT with the relations as its parts: DuckDB would open a view's files twice, at creation and reading.
-
-    If the query has a part with the name of a relation, the relations become views.
-    """
-    if any(_names_a_part(relation.name, sql) for relation in relations):
-        register(session, relations, reads)
-        return sql
-    parts = [
-        f"{identifier(relation.name, 'duckdb')} as not materialized ({_body(session, relation, reads)})"
-        for relation in relations
-    ]
-    return with_parts(sql, parts)
-
-
-def with_parts(sql: str, parts: list[str]) -> str:
-    """Prepend named parts to those of a SELECT.
-
-    >>> with_parts("with b as (select * from a) select * from b", ["a as (select 1)"])
-    'with a as (select 1), b as (select * from a) select * from b'
-    >>> with_parts("select * from a", ["a as (select 1)"])
-    'with a as (select 1) select * from a'
-    """
-    if not parts:
-        return sql
-    begun = WITH.match(sql)
-    if begun is None:
-        return f"with {', '.join(parts)} {sql}"
-    return f"with {begun[1] or ''}{', '.join(parts)}, {sql[begun.end() :]}"
-
-
-def _names_a_part(name: str, sql: str) -> bool:
-    named = rf'(?<![\w"])"?{re.escape(name)}"?\s*(\([^()]*\)\s*)?as\s+(not\s+materialized\s*|materialized\s*)?\('
-    return re.search(named, sql, re.IGNORECASE) is not None
-
-
-def _body(session: Any, relation: Relation, reads: Reads) -> str:
-    return (_changes if relation.row_set == "changes" else _rows)(session, relation, reads)
-
-
 def names(columns: tuple[StoredColumn, ...]) -> str:
     """Return the quoted names of columns."""
     return ", ".join(identifier(c.name, "duckdb") for c in columns)
 
 
-def _rows(session: Any, relation: Relation, reads: Reads) -> str:
+def rows(session: Any, relation: Relation, reads: Reads) -> str:
+    """Return a SELECT of a table of sqlrun's own at a version."""
     table = delta_table.open_table(relation.path, relation.version)
     files = delta_table.files_at(table, {column for column, _, _ in relation.ranges})
     if relation.ranges:
@@ -221,14 +174,14 @@ def parquet(files: list[str], values: Values, columns: tuple[StoredColumn, ...],
     if not names:
         return read
     kinds = {c.name: type_name(c.type, "duckdb") for c in columns}
-    items = [_log_column([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
+    items = [log_column([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
     where = ["filename", "file_index", "file_row_number"] if places else []
     # Delta's own MERGE writes partition columns into the files of a table with a change feed: use the log's values.
     stored = f"columns(lambda c: lower(c) not in ({listed(name.lower() for name in names)}))"
     return f"(select {', '.join([stored, *where, *items])} from {read})"
 
 
-def _log_column(texts: list[str | None], kind: str, name: str) -> str:
+def log_column(texts: list[str | None], kind: str, name: str) -> str:
     """Return the expression of a column that files don't store, by the index of a row's file."""
     literals = ["null" if text is None else string(text, "duckdb") for text in texts]
     one = len(set(literals)) == 1
@@ -258,7 +211,7 @@ def empty(columns: tuple[StoredColumn, ...]) -> str:
 CHANGED = "case when _change_type in ('insert', 'update_postimage') then 1 else -1 end"
 
 
-def _changes(session: Any, relation: Relation, reads: Reads) -> str:
+def changes(session: Any, relation: Relation, reads: Reads) -> str:
     """Return the query of the commits' changes, from the files that each commit names.
 
     delta-rs' own reader doesn't find change files in folders with escaped names (1.6.6).

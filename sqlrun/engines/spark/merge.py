@@ -24,6 +24,7 @@ from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.spark import conf as spark_conf
 from sqlrun.engines.spark import views as spark_views
+from sqlrun.engines.spark.file_names import path_of
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.far_times import ordered
 from sqlrun.transpile.writer import identifier, type_name
@@ -173,7 +174,7 @@ def _placed(found: pa.Table) -> pa.Table:
 
     uris = found[FILE].combine_chunks()
     known = pc.unique(uris).drop_null()
-    paths = pa.array([spark_views.path_of(uri) for uri in known.to_pylist()], pa.string())
+    paths = pa.array([path_of(uri) for uri in known.to_pylist()], pa.string())
     return found.set_column(found.schema.get_field_index(FILE), FILE, paths.take(pc.index_in(uris, known)))
 
 

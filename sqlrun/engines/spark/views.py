@@ -12,14 +12,16 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.stats import NO_VALUE
 from sqlrun.engines.duckdb.scan import entered, overlapping, values_of
+from sqlrun.engines.spark import outside_files
 from sqlrun.engines.spark.conf import rows_in
+from sqlrun.engines.spark.file_names import uri_of
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
@@ -40,10 +42,22 @@ def register(session: Any, relations: tuple[Relation, ...]) -> int:
     """Create a temporary view for each relation, by its name; return an estimate of the rows in their files."""
     total = 0
     for relation in relations:
-        frame, size = _changes(session, relation) if relation.row_set == "changes" else _rows(session, relation)
+        frame, size = _found(session, relation)
         frame.createOrReplaceTempView(identifier(relation.name, "spark"))
         total += size
     return total
+
+
+def _found(session: Any, relation: Relation) -> tuple[Any, int]:
+    match relation.row_set:
+        case "old" | "new":
+            return _rows(session, relation, _names(relation))
+        case "changes":
+            return _changes(session, relation)
+        case "snapshot":
+            return _rows(session, relation, outside_files.declared(relation.columns))
+        case "difference":
+            return outside_files.difference(session, relation)
 
 
 def give(session: Any, given: Mapping[str, pa.Table]) -> None:
@@ -74,7 +88,7 @@ def _names(relation: Relation) -> list[str]:
     return [identifier(c.name, "spark") for c in relation.columns]
 
 
-def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
+def _rows(session: Any, relation: Relation, items: list[str]) -> tuple[Any, int]:
     table = delta_table.open_table(relation.path, relation.version)
     files = delta_table.files_at(table, {column for column, _, _ in relation.ranges})
     if relation.ranges:
@@ -86,7 +100,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
         frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
     if relation.where:
         frame = frame.where(relation.where)
-    return frame.select(*_names(relation)), rows_in(files)
+    return frame.selectExpr(*items), rows_in(files)
 
 
 def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
@@ -142,21 +156,6 @@ def _places(session: Any, root: str, deleted: Mapping[str, Any]) -> Any:
     return session.createDataFrame(
         pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(deleted.values()))})
     )
-
-
-def uri_of(session: Any, path: str) -> str:
-    """Return a file's name in Spark's scans."""
-    jvm = session.sparkContext._jvm
-    return str(jvm.org.apache.hadoop.fs.Path(jvm.java.io.File(path).toURI()).toUri().toString())
-
-
-def path_of(uri: str) -> str:
-    """Return the path of a file from its name in Spark's scans.
-
-    >>> path_of("file:///tmp/a%2520b")
-    '/tmp/a%20b'
-    """
-    return unquote(urlsplit(uri).path)
 
 
 def parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:

@@ -60,9 +60,9 @@ def record(root: Path, options: Mapping[str, Any]) -> list[str]:
     ledger = ledger_of(root, prepared, options["profile"])
     past = _Past(prepared, ledger, tick_of(ledger), model.name)
     if past.query.rendered.sources:
-        raise UsageError(
-            f"{model.name} lands a source, whose lines aren't stored. Begin with `sqlrun new test {model.name}`"
-        )
+        lands = prepared.project.landed(past.query.rendered.sources)
+        why = "lands a source, whose lines" if lands else "reads the table of a source, whose rows"
+        raise UsageError(f"{model.name} {why} aren't stored. Begin with `sqlrun new test {model.name}`")
     rows = past.published_rows(options["where"] or "", options["limit"])
     with Answers(prepared.project, past.queries, model.name, past.as_of) as answers:
         found = _Search(past, answers, rows)

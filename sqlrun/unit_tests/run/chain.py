@@ -18,7 +18,7 @@ from sqlrun.test_definitions.names import inner
 class Input:
     """A relation with given rows, or an empty one; `label` is its name in the test.
 
-    `grows`: it is append-only, like a source. `source`: the source whose lines these rows are.
+    `grows`: it is append-only, like a source that lands. `source`: the source whose lines these rows are.
     """
 
     name: str
@@ -184,7 +184,7 @@ class _Walk:
         """Return an input for a relation that isn't computed."""
         if name in self._sources:
             source = self._sources[name]
-            return Input(name, self.label(name), source.columns, grows=True, source=source)
+            return Input(name, self.label(name), source.columns, grows=source.lands, source=source)
         seed = next((seed for seed in self._project.seeds if seed.name == name), None)
         if seed is not None:
             return Input(name, self.label(name), seed.columns, seed.grain)
