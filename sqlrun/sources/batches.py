@@ -17,6 +17,7 @@ from sqlrun.storage.factory import storage_of
 
 IDENTITY, FOLDER = "id", "batches"
 PLAN = re.compile(r"(0|[1-9][0-9]*)\.json")
+ATTEMPTS = 5  # a fold comes after many batches, so a second one during a read is unlikely
 KEEP = 64  # maximum number of batch files before they are folded into one
 # From this number of parts on, positions are written as two lists instead of by name: a million parts are read in a
 # quarter of the time, and every part is still known by its name, so that a late one in an old folder is found.
@@ -66,9 +67,23 @@ def read(checkpoint: str) -> dict[int, Batch | None]:
     Batches before the newest folded one are left out: they are part of it, and a fold that was interrupted may have
     deleted any of them.
     """
-    found = {number: _batch(checkpoint, number) for number in _numbers(checkpoint)}
-    folded = max((number for number, batch in found.items() if batch is not None and batch.is_folded), default=0)
-    return {number: batch for number, batch in found.items() if number >= folded}
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _read(checkpoint)
+        except FileNotFoundError:
+            # A build has folded batches since they were listed.
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _read(checkpoint: str) -> dict[int, Batch | None]:
+    found = dict[int, Batch | None]()
+    for number in sorted(_numbers(checkpoint), reverse=True):
+        batch = found[number] = _batch(checkpoint, number)
+        if batch is not None and batch.is_folded:
+            break
+    return dict(sorted(found.items()))
 
 
 def landed(batches: Iterable[Batch]) -> dict[str, Position]:

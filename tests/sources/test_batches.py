@@ -53,3 +53,25 @@ def test_an_interrupted_fold_leaves_a_readable_checkpoint(
 def fold(checkpoint: str, number: int) -> None:
     known = [batch for batch in batches.read(checkpoint).values() if batch]
     batches.fold(checkpoint, number, known, {f"part {number}": (0, number)})
+
+
+def test_a_reader_beside_a_fold_sees_all_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sqlrun plan` reads without a lock: the batches that it has listed may be folded before it opens them."""
+    checkpoint = str(tmp_path)
+    assert batches.identify(checkpoint, "id")
+    for number in range(1, 6):
+        assert batches.plan(checkpoint, number, {f"part {number}": (0, number)})
+    real, folded = LocalStorage.text, list[bool]()
+
+    def text(self: LocalStorage, path: str) -> str:
+        found = real(self, path)
+        if not folded:
+            folded.append(True)
+            fold(checkpoint, 5)
+        return found
+
+    monkeypatch.setattr(LocalStorage, "text", text)
+    found = batches.read(checkpoint)
+
+    assert sorted(found) == [5]
+    assert batches.landed(batch for batch in found.values() if batch) == {f"part {n}": (0, n) for n in range(1, 6)}
