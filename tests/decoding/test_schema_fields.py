@@ -13,7 +13,6 @@ from sqlrun.errors import Place
 from sqlrun.land.registered_schema import Difference, differences
 from sqlrun.project import Column, Source
 
-
 ENUM = {"type": "enum", "name": "E", "symbols": ["a"]}
 
 
