@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from sqlrun.errors import EngineError
+from sqlrun.errors import SourceError
 
 if TYPE_CHECKING:
     from sqlrun.project import Connection
@@ -71,7 +71,7 @@ class Registry:
     def schema(self, number: int) -> Schema | None:
         """Return the schema with an id; None if the registry has none.
 
-        Raises: EngineError (SR751) if it doesn't answer or refuses; MissingReferenceError.
+        Raises: SourceError (SR751) if it doesn't answer or refuses; MissingReferenceError.
         """
         key = self.key, number
         found = _KNOWN.get(key)
@@ -96,7 +96,7 @@ class Registry:
     def compatibility(self, subject: str) -> str:
         """Return the subject's compatibility level, or the registry's if it has none of its own; "" if unknown.
 
-        Raises: EngineError (SR751).
+        Raises: SourceError (SR751).
         """
         for path in (f"/config/{quote(subject, safe='')}", "/config"):
             answer = self._ask(path)
@@ -126,7 +126,7 @@ class Registry:
     def _ask(self, path: str) -> dict[str, Any] | None:
         """Return the registry's answer; None if what is asked for doesn't exist.
 
-        Raises: EngineError (SR751).
+        Raises: SourceError (SR751).
         """
         addresses = [one.strip().rstrip("/") for one in self.connection.registry.split(",") if one.strip()]
         told = ""
@@ -205,8 +205,8 @@ class Registry:
             raise self._failed(f"`ca_file`, `certificate_file` or `key_file` can't be read: {error}") from error
         return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _SameServer())
 
-    def _failed(self, told: str) -> EngineError:
-        return EngineError(
+    def _failed(self, told: str) -> SourceError:
+        return SourceError(
             f"SR751 the schema registry of the connection `{self.name}` can't be used: {told}. Check that it runs, and "
             "`registry`, `registry_username`, `registry_password` and `ca_file` of the connection in the profile. No "
             "message is lost: the next build lands them"
