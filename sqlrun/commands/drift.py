@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from sqlrun.errors import UsageError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import source_editor
 from sqlrun.land.drift_query import look
+from sqlrun.land.registered_schema import NO_RULE, Compared, compared
 from sqlrun.land.schema_drift import WORDS, Drift
-from sqlrun.pipeline import Prepared, ledger_of
+from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.plan.plan import tick_plan
 from sqlrun.plan.values import TablePlan
 from sqlrun.project import Source
@@ -35,13 +36,15 @@ class Found:
     model: str
     landed: bool
     drifts: tuple[Drift, ...]
+    registered: Compared | None = None  # the newest schema in a registry
 
 
 def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> int:
     """Run `sqlrun drift`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name)
-    found = _found(prepared, ledger)
+    connections = profile_of(root, prepared, name).connections
+    found = [replace(each, registered=compared(each.source, connections)) for each in _found(prepared, ledger)]
     console = Console()
     if as_json:
         console.raw(json.dumps([_as_json(each) for each in found], indent=2, ensure_ascii=False))
@@ -94,6 +97,7 @@ def _as_json(found: Found) -> dict[str, object]:
         "on_schema_change": source.on_schema_change,
         "landed": found.landed,
         "drift": [asdict(drift) for drift in found.drifts],
+        "registered": None if found.registered is None else asdict(found.registered),
     }
 
 
@@ -108,6 +112,35 @@ def _told(found: list[Found]) -> list[str]:
             lines.append(f"{source}: no line has landed yet, or the source was edited since then. Run `sqlrun build`.")
         elif not each.drifts:
             lines.append(f"{source}: as declared.")
+        if each.registered is not None:
+            lines += _of_registry(source, each.registered)
+    return lines
+
+
+def _of_registry(source: str, found: Compared) -> list[str]:
+    """Return the lines about the newest registered schema of a source."""
+    if found.problem:
+        return [f"{source}: {found.problem}."]
+    lines = []
+    schema = f"the newest schema of {found.subject}, id {found.id}"
+    if not found.differences:
+        lines.append(f"{source}: {schema}, has the declared fields.")
+    for one in found.differences:
+        match one.kind:
+            case "new":
+                what = (
+                    f"has the field {one.field}{' ' + one.registered if one.registered else ''}, which isn't declared"
+                )
+            case "missing":
+                what = f"lacks the declared field {one.field}"
+            case _:
+                what = f"has the type {one.registered} for {one.field}, declared as {one.declared}"
+        lines.append(f"{source}: {schema}, {what}.")
+    if found.compatibility == NO_RULE:
+        lines.append(
+            f"{source}: the compatibility level of {found.subject} is NONE, so a producer may register any schema. Set "
+            "BACKWARD or FULL in the registry."
+        )
     return lines
 
 

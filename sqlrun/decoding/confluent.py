@@ -48,7 +48,7 @@ def payloads(kind: str, text: str, references: Mapping[str, str]) -> Callable[[b
     """
     if kind == AVRO:
         return avro.messages(avro_references.schema_of(text, tuple(references.values())))
-    files = {_main(references): text, **references}
+    files = files_of(text, references)
     by_place: dict[tuple[int, ...], Callable[[bytes], str]] = {}
 
     def message(payload: bytes) -> str:
@@ -60,9 +60,9 @@ def payloads(kind: str, text: str, references: Mapping[str, str]) -> Callable[[b
     return message
 
 
-def _main(references: Mapping[str, str]) -> str:
-    """Return a file's name that no reference has."""
+def files_of(text: str, references: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of a Protobuf schema's files by name, its own first, under a name that no reference has."""
     name = "schema.proto"
     while name in references:
         name = f"_{name}"
-    return name
+    return {name: text, **references}

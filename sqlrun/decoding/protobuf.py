@@ -48,7 +48,7 @@ def messages(files: Mapping[str, str], message: str | Sequence[int]) -> Callable
     except ImportError as error:
         raise EngineError("Protobuf needs the package protobuf: pip install 'sqlrun[formats]'") from error
 
-    kind = message_factory.GetMessageClass(_descriptor(files, message))
+    kind = message_factory.GetMessageClass(descriptor(files, message))
 
     def text(data: bytes) -> str:
         try:
@@ -78,7 +78,7 @@ def place_of(data: bytes) -> tuple[tuple[int, ...], bytes]:
     return tuple(places) or (0,), data[at:]
 
 
-def _descriptor(files: Mapping[str, str], message: str | Sequence[int]) -> Any:
+def descriptor(files: Mapping[str, str], message: str | Sequence[int]) -> Any:
     """Return the descriptor of a message, in a pool of its own: two schemas may define one name differently."""
     from google.protobuf import descriptor_pool
 

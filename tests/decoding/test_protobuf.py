@@ -57,7 +57,7 @@ FILES = {"shop/order.proto": ORDER, "shop/size.proto": SIZE}
 
 def made(name: str, values: dict[str, Any]) -> bytes:
     """Return a message written by Protobuf itself."""
-    kind = message_factory.GetMessageClass(protobuf._descriptor(FILES, name))
+    kind = message_factory.GetMessageClass(protobuf.descriptor(FILES, name))
     data: bytes = json_format.ParseDict(values, kind()).SerializeToString()
     return data
 

@@ -118,6 +118,12 @@ def test_versions_of_a_schema_are_interleaved(tmp_path: Path, broker: Broker, re
     assert numbers(one)["unexplained"] == 0 and numbers(one)["quarantined"] == 0
     drift = json.loads(one.command("drift", "--json").output)
     assert [(d["kind"], d["field"], d["lines"]) for d in drift[0]["drift"]] == [("new", "tip", 3)]
+    assert drift[0]["registered"] == {
+        "subject": f"{one.name}-value", "id": second, "compatibility": "NONE", "problem": "",
+        "differences": [{"kind": "new", "field": "tip", "declared": "", "registered": "bigint"}],
+    }  # fmt: skip
+    told = one.command("drift").output
+    assert "has the field tip bigint, which isn't declared" in told and "any schema" in told
 
 
 def test_hostile_values_are_quarantined_with_their_bytes(tmp_path: Path, broker: Broker, registry: Registry) -> None:
