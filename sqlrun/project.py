@@ -272,6 +272,20 @@ class Drop:
     place: Place
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Where a source's quarantined lines are sent after a tick: a topic of a connection, or the folder `path`.
+
+    Exactly one of `topic` and `path` isn't "". `pii`: they are sent even if columns are tagged pii.
+    """
+
+    place: Place
+    topic: str = ""
+    connection: str = "kafka"
+    path: str = ""
+    pii: bool = False
+
+
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
 JSON, KAFKA = "json", "kafka"
@@ -295,6 +309,7 @@ class Source:
     if_unreadable: str = "fail"  # fail | skip: a tick without new lines, if the source can't be read
     topic: Topic | None = None
     drop_where: tuple[Drop, ...] = ()
+    dead_letters: DeadLetters | None = None
 
     @property
     def table(self) -> str:

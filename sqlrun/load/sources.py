@@ -10,14 +10,16 @@ from typing import Any
 from sqlrun.errors import Place
 from sqlrun.load.contract import FROM, check_name, columns, unchecked
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import BLANK_LINE, FILTERED, JSON, KAFKA, VALUE_FORMATS, Column, Drop, Source, Topic
+from sqlrun.project import BLANK_LINE, FILTERED, JSON, KAFKA, VALUE_FORMATS, Column, DeadLetters, Drop, Source, Topic
 
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
     "name", "description", "format", "path", "on_schema_change", "if_unreadable", "columns", "topic", "topic_pattern",
     "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where",
+    "dead_letters",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
+LETTER_KEYS = ("topic", "connection", "path", "pii")
 FORMATS = (JSON, KAFKA)
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
@@ -78,6 +80,7 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
         on_schema_change=reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0]),
         topic=_topic(reader, table) if kind == KAFKA else None,
         drop_where=tuple(_drops(reader, table)),
+        dead_letters=_letters(reader, table),
     )
 
 
@@ -95,6 +98,25 @@ def _drops(reader: Reader, table: Any) -> Iterator[Drop]:
             continue
         reasons[reason] = "occurs twice"
         yield Drop(where, reason, _place_of(reader, rule, where))
+
+
+def _letters(reader: Reader, table: Any) -> DeadLetters | None:
+    """Return where a source's quarantined lines are sent; None if nowhere."""
+    if table.get("dead_letters") is None:
+        return None
+    place = reader.place(table, "dead_letters")
+    at = reader.value_place(table, "dead_letters")
+    node = reader.mapping(table["dead_letters"], at, "`dead_letters`", LETTER_KEYS)
+    topic, path = reader.text(node, "topic"), reader.text(node, "path")
+    if bool(topic) == bool(path):
+        hint = "Write `dead_letters: {topic: orders.dead}`, or `dead_letters: {path: data/dead}`."
+        reader.problem("SR104", place, "`dead_letters` must have either `topic` or `path`", hint)
+        return None
+    if path and node.get("connection") is not None:
+        message = "`connection` has no effect beside `path`"
+        reader.problem("SR102", reader.place(node, "connection"), message, "Remove it.")
+    connection = reader.text(node, "connection", DeadLetters(place).connection)
+    return DeadLetters(place, topic, connection, path, reader.choice(node, "pii", ("true", "false"), "false") == "true")
 
 
 def _place_of(reader: Reader, rule: Any, where: str) -> Place:

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlrun.engine_api import Engine
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
-from sqlrun.land import rule_changes
+from sqlrun.land import dead_letters, rule_changes
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
@@ -108,9 +108,12 @@ def tick(
         nodes.run_all()
     if not nodes.failed:
         request.assert_lock_held()
+        dead_letters.begin(context)
         ledger.publish(number, request.as_of, context.states, request.clock(), request.holder, pinned)
         request.published(context)
     seconds = time.perf_counter() - started
+    if not nodes.failed:
+        dead_letters.send(context, ledger, request.say)
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
     )
