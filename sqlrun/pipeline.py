@@ -15,7 +15,7 @@ from sqlrun.graph import cascades, graph
 from sqlrun.graph.graph import Graph
 from sqlrun.graph.graph import select as select_nodes
 from sqlrun.incremental import compile as compiler
-from sqlrun.incremental.landing import drops
+from sqlrun.incremental.landing import drops, letters
 from sqlrun.load import load, profile
 from sqlrun.load.load import Loaded
 from sqlrun.parse import parse
@@ -99,7 +99,12 @@ def _promised(prepared: Prepared) -> Prepared:
     Raises: ProjectError.
     """
     project, graph = prepared.project, prepared.graph
-    problems = (*relationships.problems(project, graph, prepared.workspace.views), *unit_problems(project, graph))
+    landings = [(m.query.rendered.model, m.source) for m in prepared.workspace.tables if m.source is not None]
+    problems = (
+        *relationships.problems(project, graph, prepared.workspace.views),
+        *unit_problems(project, graph),
+        *letters.problems(project.sources, landings),
+    )
     if problems:
         raise ProjectError(problems)
     return prepared

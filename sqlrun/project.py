@@ -288,6 +288,20 @@ class Drop:
     place: Place
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Where a source's quarantined lines are sent after a tick: a topic of a connection, or the folder `path`.
+
+    Exactly one of `topic` and `path` isn't "". `pii`: they are sent even if columns are tagged pii.
+    """
+
+    place: Place
+    topic: str = ""
+    connection: str = "kafka"
+    path: str = ""
+    pii: bool = False
+
+
 # Formats of a message's value, and of a source.
 VALUE_FORMATS = ("json", "avro", "protobuf", "csv", "text")
 # Formats of values that may not be readable.
@@ -316,6 +330,7 @@ class Source:
     topic: Topic | None = None
     drop_where: tuple[Drop, ...] = ()
     files: Files | None = None
+    dead_letters: DeadLetters | None = None
 
     @property
     def is_plain_folder(self) -> bool:

@@ -14,7 +14,7 @@ from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.land import accounting, missing_files, quarantine_query, relanding, replay, rule_changes
+from sqlrun.land import accounting, dead_letters, missing_files, quarantine_query, relanding, replay, rule_changes
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.tick_context import TickContext
@@ -73,6 +73,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     request = _request(context, model, turn.engine.dialect, at)
     if table.state is None:
         missing_files.require(context, model.name, request.source, table.path)
+    dead_letters.require(context, model)
     context.assert_lock_held()
     written = _written(context, model, turn.engine, request)
     recorded = accounting.record(context, model, request.source, written.batches, at)

@@ -22,6 +22,7 @@ from sqlrun.project import (
     PARQUET,
     VALUE_FORMATS,
     Column,
+    DeadLetters,
     Drop,
     Source,
     Topic,
@@ -31,12 +32,13 @@ GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
     "name", "description", "format", "path", "on_schema_change", "if_unreadable", "columns", "topic", "topic_pattern",
     "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where", "files", "csv",
-    "document", "max_document",
+    "document", "max_document", "dead_letters",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
+LETTER_KEYS = ("topic", "connection", "path", "pii")
 FORMATS = (JSON, CSV, PARQUET, AVRO, KAFKA, DELTA)
 # Keys of sources whose lines land.
-OF_LINES = ("on_schema_change", "if_unreadable", "drop_where")
+OF_LINES = ("on_schema_change", "if_unreadable", "drop_where", "dead_letters")
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
     JSON: ("path", *source_files.OF_JSON, *OF_LINES),
@@ -102,6 +104,7 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
         topic=_topic(reader, table) if kind == KAFKA else None,
         drop_where=tuple(_drops(reader, table)),
         files=source_files.files(reader, table, kind, fields) if kind != KAFKA else None,
+        dead_letters=_letters(reader, table),
     )
 
 
@@ -119,6 +122,25 @@ def _drops(reader: Reader, table: Any) -> Iterator[Drop]:
             continue
         reasons[reason] = "occurs twice"
         yield Drop(where, reason, _place_of(reader, rule, where))
+
+
+def _letters(reader: Reader, table: Any) -> DeadLetters | None:
+    """Return where a source's quarantined lines are sent; None if nowhere."""
+    if table.get("dead_letters") is None:
+        return None
+    place = reader.place(table, "dead_letters")
+    at = reader.value_place(table, "dead_letters")
+    node = reader.mapping(table["dead_letters"], at, "`dead_letters`", LETTER_KEYS)
+    topic, path = reader.text(node, "topic"), reader.text(node, "path")
+    if bool(topic) == bool(path):
+        hint = "Write `dead_letters: {topic: orders.dead}`, or `dead_letters: {path: data/dead}`."
+        reader.problem("SR104", place, "`dead_letters` must have either `topic` or `path`", hint)
+        return None
+    if path and node.get("connection") is not None:
+        message = "`connection` has no effect beside `path`"
+        reader.problem("SR102", reader.place(node, "connection"), message, "Remove it.")
+    connection = reader.text(node, "connection", DeadLetters(place).connection)
+    return DeadLetters(place, topic, connection, path, reader.choice(node, "pii", ("true", "false"), "false") == "true")
 
 
 def _place_of(reader: Reader, rule: Any, where: str) -> Place:

@@ -16,6 +16,7 @@ from sqlrun.engines.delta import foreign_commits, foreign_writers
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.errors import LockedError, UsageError
+from sqlrun.land import dead_letters
 from sqlrun.operations import retention
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.environment_paths import system_folder
@@ -85,8 +86,9 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
     own = environments.mine(ledger, newest)
     _require_whole(ledger, newest, own)
     states: dict[str, TableState] = dict(newest.tables)
+    unsent = dead_letters.behind(ledger.warehouse, ledger.env, newest)
     for name, state in newest.tables.items():
-        if name not in own:
+        if name not in own or state.path in unsent:
             continue
         path = f"{ledger.warehouse}/{state.path}"
         assert_lock_held()

@@ -130,6 +130,10 @@ class Ledger:
         found = {row["tick"]: self._tick(row) for row in rows}
         return [found[tick] for tick in ticks]
 
+    def published_after(self, tick: int) -> list[Published]:
+        """Return the published ticks after a tick, the oldest first."""
+        return [self._tick(row) for row in self.sealed(f"tick > {tick} and kind = 'published'")]
+
     def all_published(self) -> list[Published]:
         """Return all published ticks, the oldest first."""
         return [self._tick(row) for row in self.sealed("kind = 'published'")]

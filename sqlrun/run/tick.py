@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlrun.engine_api import Engine
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
-from sqlrun.land import rule_changes
+from sqlrun.land import dead_letters, rule_changes
 from sqlrun.maintain import engine_selection, source_versions
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
@@ -110,9 +110,12 @@ def tick(
         nodes.run_all()
     if not nodes.failed:
         request.assert_lock_held()
+        dead_letters.begin(context)
         ledger.publish(number, request.as_of, context.of_warehouse(), request.clock(), request.holder, pinned)
         request.published(context)
     seconds = time.perf_counter() - started
+    if not nodes.failed:
+        dead_letters.send(context, ledger, request.say)
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
     )

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import ctypes
+import filecmp
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,13 +44,29 @@ def write_new(file: Path, text: str | bytes, *, synced: bool = True) -> bool:
     return True
 
 
+def write_new_parts(file: Path, parts: Iterable[bytes]) -> bool:
+    """Write a new file atomically and durably, part by part; return False if the path has a file with other content.
+
+    A file with the same content is the one that an interrupted write has completed.
+    """
+    with _written(file, parts, synced=True) as temporary:
+        try:
+            file.hardlink_to(temporary)
+        except FileExistsError:
+            if not filecmp.cmp(file, temporary, shallow=False):
+                return False
+    sync_one(file.parent)
+    return True
+
+
 @contextmanager
-def _written(file: Path, text: str | bytes, *, synced: bool) -> Iterator[Path]:
+def _written(file: Path, text: str | bytes | Iterable[bytes], *, synced: bool) -> Iterator[Path]:
     """Write a text to a temporary file of this process and yield it; the temporary file is deleted afterwards."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
     try:
-        temporary.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with temporary.open("wb") as out:
+            out.writelines([text] if isinstance(text, bytes) else [text.encode()] if isinstance(text, str) else text)
         if synced:
             sync_one(temporary)
         yield temporary

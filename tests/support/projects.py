@@ -90,6 +90,7 @@ class Site:
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
     published: list[TickContext] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
     connections: Mapping[str, Connection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,6 +110,7 @@ class Site:
         request = Request(
             warehouse=self.warehouse, as_of=as_of, selected=names, refresh=refresh, threads=2, holder="test", clock=now,
             accept_lost=accept_lost, published=self.published.append, connections=self.connections,
+            say=self.said.append,
         )  # fmt: skip
         return tick(self.prepared.workspace, self.engine, self.ledger, request, self.events.append)
 

@@ -1,0 +1,2 @@
+select order_id, price
+from {{ source('shop', 'orders') }}
