@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from sqlrun.runtime.text_table import counted
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -272,3 +274,72 @@ class SourceReader(Protocol):
 
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
         """Return notes about parts that are left to the next tick, and about parts that changed after landing."""
+
+
+# Numbers of lines in the accounting of a source.
+NUMBERS = ("read", "landed", "quarantined", "dropped", "gaps", "lost", "unexplained")
+# Lines that were read are in one of these: their sum is `read`.
+SIDES = ("landed", "quarantined", "dropped", "unexplained")
+
+
+@dataclass(frozen=True, slots=True)
+class LostLines:
+    """An accepted loss: what was lost, by whose decision and when. `lines` is None if the number is unknown."""
+
+    source: str
+    part: str
+    tick: int
+    what: str
+    lines: int | None
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineSums:
+    """Sums of rows; a number is None if no row knows it. `reasons` are of dropped lines, in alphabetical order."""
+
+    read: int | None = None
+    landed: int | None = None
+    quarantined: int | None = None
+    dropped: int | None = None
+    gaps: int | None = None
+    lost: int | None = None
+    unexplained: int | None = None
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    losses: tuple[LostLines, ...] = ()
+
+    @property
+    def numbers(self) -> Mapping[str, int | None]:
+        """Return the sums by name, in the order of `NUMBERS`."""
+        return {name: getattr(self, name) for name in NUMBERS}
+
+    @property
+    def is_nothing(self) -> bool:
+        """Return whether there was no line and no loss."""
+        return not self.losses and not any(self.numbers.values())
+
+    def arithmetic(self) -> str:
+        """Return the sums as one line of arithmetic.
+
+        >>> LineSums(read=7, landed=5, quarantined=1, dropped=1, unexplained=0).arithmetic()
+        '7 lines read = 5 landed + 1 quarantined + 1 dropped + 0 unexplained; 0 lost'
+        """
+        sides = " + ".join(f"{self.numbers[name] or 0:,} {name}" for name in SIDES)
+        read = "an unknown number of lines" if self.read is None and self.landed else counted(self.read or 0, "line")
+        return f"{read} read = {sides}; {self.lost or 0:,} lost"
+
+    def exceptions(self) -> str:
+        """Return the numbers of lines that neither landed nor were left out by a rule; "" if there are none.
+
+        >>> LineSums(lost=2, gaps=1, unexplained=0).exceptions()
+        '1 gap, 2 lost'
+        """
+        found = [counted(self.gaps, "gap")] if self.gaps else []
+        found += [f"{self.lost:,} lost"] if self.lost else []
+        found += ["lines lost"] if self.losses and not self.lost else []
+        found += [f"{self.unexplained:,} unexplained"] if self.unexplained else []
+        return ", ".join(found)
+
+
+NO_LINES = LineSums()

@@ -9,11 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlrun import line_sums, pipeline
+from sqlrun import pipeline
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land import loss_acceptance, quarantine_log
-from sqlrun.line_sums import LineSums
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.plan.plan import tick_plan
@@ -23,10 +22,10 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Loss, SourceReader
+from sqlrun.source_api import NUMBERS, LineSums, Loss, SourceReader
 from sqlrun.sources import checkpoint, factory
 from sqlrun.storage import lock
-from sqlrun.system_tables import intake
+from sqlrun.system_tables import intake, line_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def audit_sources(
         groups = line_sums.by(rows, keys)
         table = [(*key, *line_sums.of(found).numbers.values()) for key, found in groups.items()]
         sums = line_sums.of(rows)
-        console.table((*keys, *line_sums.NUMBERS), table, sums.arithmetic(), "--json")
+        console.table((*keys, *NUMBERS), table, sums.arithmetic(), "--json")
         console.lines(_told(sums))
     return int(any(row["unexplained"] for row in rows))
 

@@ -72,7 +72,7 @@ def _defined(schema: Json, namespace: str) -> Iterator[tuple[str, Json]]:
 
 @dataclass(slots=True)
 class _Writer:
-    """What writes types where they are first named; `done` has the names of those that are written."""
+    """Writer of types where they are first named; `done` has the names of the written ones."""
 
     known: Mapping[str, Json]
     done: set[str] = field(default_factory=set)

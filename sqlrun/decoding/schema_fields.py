@@ -8,7 +8,7 @@ from typing import Any
 from sqlrun.decoding import avro_references, confluent, protobuf
 from sqlrun.decoding.avro_schema import UNITS, Json
 
-# A type that can't be told from the schema alone, or that no column has.
+# The type of a field whose schema alone doesn't decide it, or that no column has.
 UNKNOWN = ""
 AVRO_TYPES = {
     "string": "string", "bytes": "string", "int": "int", "long": "bigint", "float": "float", "double": "double",

@@ -46,7 +46,7 @@ class Batch:
 class Committed:
     """A committed batch: its number of rows, quarantined ones included, and what was read of its parts.
 
-    `left` are the parts left out because they differ from the plan, `unreadable` those that can't be read, with the
+    `left` are the parts left out because they differ from the plan, `unreadable` the unreadable ones, with the
     reason. `is_withdrawn`: there was nothing else, and nothing was committed.
     """
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlrun import line_sums
 from sqlrun.engine_api import NO_LINES, UNKNOWN_LINES, LandedBatch, LineCounts, Relation
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
@@ -20,11 +19,10 @@ from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
-from sqlrun.line_sums import LineSums
 from sqlrun.maintain.tick_context import TickContext
-from sqlrun.source_api import AcceptedLoss, Extent, Positions, SourceReader
+from sqlrun.source_api import AcceptedLoss, Extent, LineSums, Positions, SourceReader
 from sqlrun.sources import batches, checkpoint
-from sqlrun.system_tables import intake
+from sqlrun.system_tables import intake, line_sums
 from sqlrun.system_tables.intake import TOGETHER, Intake, Subject
 
 NUMBER = "sqlrun.tick"

@@ -10,7 +10,7 @@ from sqlrun.decoding.formats import Csv
 from sqlrun.load.contract import FROM
 from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.project import CSV, JSON, Column, CsvText, Files
-from sqlrun.sources.file_tree import glob_fault
+from sqlrun.sources.file_choice import glob_fault
 
 CSV_KEYS = ("delimiter", "quote", "escape", "header", "null", "comment", "encoding")
 # Keys of CSV's marks, all of one character; "" for none.

@@ -143,14 +143,14 @@ def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ..
 
 def _unread(folder: str, known: Iterable[Source]) -> list[str]:
     """Return the names below a folder that none of its sources reads. A plain folder doesn't look into folders."""
-    from sqlrun.sources import file_tree  # only a build looks into the folders of sources
+    from sqlrun.sources import file_choice, file_tree  # only a build looks into the folders of sources
     from sqlrun.sources import folder as source_folder
 
     nested = [source for source in known if not source.is_plain_folder]
     if not nested:
         return source_folder.unread(folder)
-    plain = [file_tree.TOP_LEVEL] if any(source.is_plain_folder for source in known) else []
-    return file_tree.unread(folder, [*plain, *map(file_tree.choice_of, nested)])
+    plain = [file_choice.TOP_LEVEL] if any(source.is_plain_folder for source in known) else []
+    return file_tree.unread(folder, [*plain, *map(file_choice.choice_of, nested)])
 
 
 def _unfinished(name: str) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun import line_sums
 from sqlrun.events import CheckResult, NodeResult, Status, TickResult
 from sqlrun.outcome import WORST_FIRST, Level, Outcome
 from sqlrun.project import SEVERITIES
@@ -19,6 +18,7 @@ from sqlrun.report.findings import About, Finding, clean
 from sqlrun.report.log_lines import subject
 from sqlrun.report.sparklines import bars, strip
 from sqlrun.runtime.text_table import counted
+from sqlrun.source_api import NUMBERS
 from sqlrun.version import __version__
 
 # Number of findings shown open; the rest is folded. Number of findings in the overview above them.
@@ -52,7 +52,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class LinesRow:
-    """A row in the table of landed lines: the numbers in the order of `line_sums.NUMBERS`, and the accepted losses."""
+    """A row in the table of landed lines: the numbers in the order of `NUMBERS`, and the accepted losses."""
 
     model: str
     source: str
@@ -108,7 +108,7 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
         notes=_sections(findings.notes(result, about)),
         quarantined=findings.quarantined(result.nodes),
         landed=_landed(result),
-        numbers=line_sums.NUMBERS,
+        numbers=NUMBERS,
         published=result.published,
         options=clean(about.options),
         models=[_model_row(node, result.published, blocking) for node in result.nodes],

@@ -95,9 +95,9 @@ def _served(
     console: Console,
     clock: Callable[[], datetime],
 ) -> int:
+    from sqlrun.runtime.rate_limits import Limits
     from sqlrun.serve.access import Gatekeeper
     from sqlrun.serve.app import application
-    from sqlrun.serve.limits import Limits
     from sqlrun.serve.live import Live, Watcher
     from sqlrun.serve.metrics import Metrics
     from sqlrun.serve.operator import Operations

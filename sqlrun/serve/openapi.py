@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.dashboards.nouns import Dashboard, Ranked
-from sqlrun.line_sums import NUMBERS
 from sqlrun.serve.access import INGEST_ROUTE
 from sqlrun.serve.dashboard import known_fields
+from sqlrun.source_api import NUMBERS
 from sqlrun.version import __version__
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ MAYBE: Schema = {"type": ["string", "null"]}
 DASHBOARDS = _object(dashboards=_list({"type": "object"}))
 ROWS = _object(mart=_text(), tick=COUNT, as_of=TIME, rows=_list({"type": "object"}), next=MAYBE)
 NONE_YET: Schema = {"type": ["integer", "null"]}
-# What became of lines, by `line_sums.NUMBERS`: of one tick, and of all recent ticks.
+# What became of lines, by `source_api.NUMBERS`: of one tick, and of all recent ticks.
 LINES = _object(
     source=_text(), model=_text(), tick=COUNT, since_tick=COUNT, newest_landed=MAYBE,
     **dict.fromkeys((f"{every}{name}" for every in ("", "all_") for name in NUMBERS), NONE_YET),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import Caller, Gatekeeper
 from sqlrun.serve.answers import (
     LEAST_PACKED,
@@ -24,7 +25,6 @@ from sqlrun.serve.answers import (
 )
 from sqlrun.serve.ingest.intake import Intake
 from sqlrun.serve.keys import Keys
-from sqlrun.serve.limits import Limits
 from sqlrun.serve.live import Live
 from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import Offer

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlrun import line_sums
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.publish.table_state import Published
-from sqlrun.system_tables import intake
+from sqlrun.system_tables import intake, line_sums
 
 # Number of ticks whose lines are added up, and of losses that are listed.
 TICKS = 50

@@ -17,9 +17,9 @@ from sqlrun.decoding.formats import AvroFile, Csv, FileFormat, JsonDocument, Jso
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import BLANK_LINE, CSV, JSON, PARQUET, Column, Source
 from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
-from sqlrun.sources import blank_lines, file_tree, path_values
+from sqlrun.sources import blank_lines, file_choice, file_tree, path_values
 from sqlrun.sources import folder as source_folder
-from sqlrun.sources.file_tree import Choice
+from sqlrun.sources.file_choice import Choice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +86,7 @@ class Files:
     def of(cls, location: str, source: Source) -> Files:
         """Return the reader of a declared source."""
         own = tuple(column for column in source.columns if not column.comes_from)
-        return cls(location, file_tree.choice_of(source), format_of(source), own, source.attached)
+        return cls(location, file_choice.choice_of(source), format_of(source), own, source.attached)
 
     @property
     def streaming(self) -> Streaming | None:

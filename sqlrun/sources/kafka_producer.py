@@ -69,7 +69,7 @@ def send(client: Client, topic: str, messages: Iterable[Outgoing]) -> tuple[int,
 
 
 def _one_by_one(library: Any, producer: Any, topic: str, found: _Arrivals) -> list[str]:
-    """Send refused messages again, each alone; return the keys of those that are too large by themselves.
+    """Send refused messages again, each alone; return the keys of the messages that are too large by themselves.
 
     The broker refuses a whole batch because of its size, with the small messages in it.
     """

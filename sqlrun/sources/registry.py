@@ -42,8 +42,7 @@ _KNOWN: dict[tuple[str, int], Schema] = {}
 class Schema:
     """A registered schema. `kind`: AVRO, PROTOBUF or JSON.
 
-    `references`: the texts of the schemas that it refers to, by the names that it has for them, each after those that
-    it refers to itself.
+    `references`: the texts of the schemas that it refers to, by its names for them, each after its own references.
     """
 
     id: int
@@ -65,7 +64,7 @@ class Registry:
 
     @property
     def key(self) -> str:
-        """Return what tells registries apart; it may contain secrets."""
+        """Return a key by which registries differ; it may contain secrets."""
         return self.connection.registry
 
     def schema(self, number: int) -> Schema | None:

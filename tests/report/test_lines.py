@@ -6,11 +6,12 @@ import json
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlrun import line_sums
 from sqlrun.engine_api import Receipt
 from sqlrun.events import Measure, NodeResult, StageReceipt, TickResult
 from sqlrun.report import html_report, log_lines
 from sqlrun.report.run_results import node_result
+from sqlrun.source_api import NO_LINES, NUMBERS
+from sqlrun.system_tables import line_sums
 from tests.report.test_page import ABOUT, TEMPLATE
 
 AT = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
@@ -18,7 +19,7 @@ PART = "<script>alert(1)</script>/0"
 
 
 def row(**numbers: Any) -> dict[str, Any]:
-    given = dict.fromkeys((*line_sums.NUMBERS, "dropped_because", "lost_because", "accepted_by"))
+    given = dict.fromkeys((*NUMBERS, "dropped_because", "lost_because", "accepted_by"))
     return {**given, "source": "shop.orders", "part": PART, "tick": 3, "landed": 0, "quarantined": 0, **numbers}
 
 
@@ -49,7 +50,7 @@ def test_sums_and_losses_of_rows() -> None:
     assert tuple(sums.numbers.values()) == (9, 6, 2, 1, 4, 3, 0)
     assert sums.arithmetic() == "9 lines read = 6 landed + 2 quarantined + 1 dropped + 0 unexplained; 3 lost"
     assert [(one.by, one.at, one.lines) for one in sums.losses] == [("Ops, night", "2026-05-04T12:00:00+00:00", 3)]
-    assert sums.reasons == {"test order": 1} and line_sums.of(()) == line_sums.NOTHING
+    assert sums.reasons == {"test order": 1} and line_sums.of(()) == NO_LINES
     assert line_sums.of((row(landed=5),)).arithmetic().startswith("an unknown number of lines read = 5 landed")
 
 
@@ -64,7 +65,7 @@ def test_the_line_of_a_landing_names_what_did_not_land() -> None:
 def test_run_results_have_the_numbers_and_the_losses() -> None:
     response: Any = json.loads(json.dumps(node_result("shop", landing(), AT)["adapter_response"]))
 
-    assert {name: response["lines"][name] for name in line_sums.NUMBERS} == dict(line_sums.of(ROWS).numbers)
+    assert {name: response["lines"][name] for name in NUMBERS} == dict(line_sums.of(ROWS).numbers)
     assert response["lines"]["losses"][0]["what"] == "offsets [2, 5) of <b>"
     assert "lines" not in response["tables"][0]
 

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from starlette.testclient import TestClient
 
 from sqlrun.errors import UsageError
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import Gatekeeper, Refused, token
 from sqlrun.serve.keys import Keys
-from sqlrun.serve.limits import Limits
 from tests.support import served
 from tests.support.served import SECRET, Warehouse, bearer
 

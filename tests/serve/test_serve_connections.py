@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlrun.errors import UsageError
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import Gatekeeper, Refused
 from sqlrun.serve.app import application
 from sqlrun.serve.command import server_of
-from sqlrun.serve.limits import Limits
 from sqlrun.serve.proxies import Proxies
 from tests.support import served
 from tests.support.served import SECRET, Warehouse, bearer

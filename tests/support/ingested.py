@@ -22,12 +22,12 @@ from starlette.testclient import TestClient
 
 from sqlrun import project_files
 from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import Gatekeeper, ingest_token
 from sqlrun.serve.ingest import writer
 from sqlrun.serve.ingest.key_record import KeyRecord
 from sqlrun.serve.ingest.opening import Settings, opened
 from sqlrun.serve.keys import Keys
-from sqlrun.serve.limits import Limits
 from sqlrun.serve.live import Live
 from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import offer

@@ -23,10 +23,10 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import TableState
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import Gatekeeper, token
 from sqlrun.serve.app import application
 from sqlrun.serve.keys import Key, Keys
-from sqlrun.serve.limits import Limits
 from sqlrun.serve.live import Live, Watcher
 from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import offer

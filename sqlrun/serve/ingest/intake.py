@@ -17,12 +17,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import assert_never
 
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import INGEST_ROUTE, SOURCES, Caller, Gatekeeper, Refused
 from sqlrun.serve.answers import NEVER, NOT_FOUND, Answer, Headers, Receive, Scope, Send, as_json, problem
 from sqlrun.serve.ingest import lines
 from sqlrun.serve.ingest.door import Door
 from sqlrun.serve.ingest.writer import Accepted, Conflict, Full, Request, Unwritable
-from sqlrun.serve.limits import Limits
 from sqlrun.serve.metrics import Metrics
 
 PREFIX = INGEST_ROUTE.partition("{")[0]

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.project import Project, Source
+from sqlrun.runtime.rate_limits import Limits
 from sqlrun.serve.access import INGEST, SOURCES, Gatekeeper
 from sqlrun.serve.ingest.door import Door
 from sqlrun.serve.ingest.intake import Intake
 from sqlrun.serve.ingest.writer import Full, Unwritable, Writer
 from sqlrun.serve.keys import Key
-from sqlrun.serve.limits import Limits
 from sqlrun.serve.metrics import Metrics
 
 # Maximum number of folders that are written to at the same time.
