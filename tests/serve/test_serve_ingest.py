@@ -289,7 +289,7 @@ def test_a_second_server_does_not_start_on_the_same_folder(asked: TestClient, ro
 def signed(**claims: Any) -> dict[str, str]:
     import jwt
 
-    return {"Authorization": f"Bearer {jwt.encode({'exp': time.time() + 60, **claims}, SECRET.key, 'HS256')}"}
+    return {"Authorization": f"Bearer {jwt.encode({'exp': time.time() + 3600, **claims}, SECRET.key, 'HS256')}"}
 
 
 MINE = {"sources": ["shops.sales"]}

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -56,16 +58,24 @@ class Place:
                 yield name, self.storage.read(self.path(name))
 
 
-def _half(file: Path, data: bytes) -> None:
-    file.touch()
-    os.truncate(file, len(data) // 2)
-    raise FullDiskError(28, "No space left on device")
+class _Half(FileIO):
+    """A file on a disk that is full after the first half."""
+
+    def writelines(self, parts: Iterable[Any], /) -> None:
+        data = b"".join(parts)
+        self.write(data[: len(data) // 2])
+        raise FullDiskError(28, "No space left on device")
+
+
+def _half(file: Path, mode: str) -> _Half:
+    assert mode == "wb"
+    return _Half(file, "w")
 
 
 @pytest.fixture(params=["local"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     assert request.param == "local"
-    return Place(storage_of(str(tmp_path)), str(tmp_path), mock.patch.object(Path, "write_bytes", _half))
+    return Place(storage_of(str(tmp_path)), str(tmp_path), mock.patch.object(Path, "open", _half))
 
 
 @pytest.mark.parametrize("synced", [False, True])
