@@ -61,7 +61,7 @@ const VIEWS = [
     columns: [
       ["Source", (row) => row.source, "name"], ["Model", (row) => row.model, "name"], ["Ticks", (row) => row.ticks],
       ...NUMBERS.map((name) => [capital(name), (row) => flagged(name, row[name]), "amount"]),
-      ["Newest landed", (row) => when(row.newest_landed)],
+      ["Latest", (row) => when(row.newest_landed)],
     ],
   },
   {
