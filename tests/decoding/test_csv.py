@@ -173,6 +173,7 @@ def test_marks_that_can_t_be_distinguished_are_refused(options: dict[str, str]) 
         Csv(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(HOSTILE | st.none(), HOSTILE | st.none(), HOSTILE | st.none()), max_size=12),
     st.sampled_from(["\n", "\r\n", "\r"]),
@@ -199,6 +200,7 @@ def test_written_rows_are_read(rows: list[tuple[Any, ...]], end: str, quote_all:
     assert found == [dict(zip(names, row, strict=True)) for row in rows]
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from('ab,"\n\r#\\'), max_size=40), st.sampled_from([1, 5, 1_000_000]), st.sampled_from('"\\'))
 @settings(max_examples=500, deadline=None)
 def test_any_text_is_read_in_pieces_of_any_size(text: str, piece: int, escape: str) -> None:
@@ -226,6 +228,7 @@ def test_python_s_writer_is_understood(rows: list[list[str]]) -> None:
     assert [list(row.values()) for row in read(file.getvalue(), Csv(header=False), a="string", b="string")] == rows
 
 
+@pytest.mark.slow
 def test_a_huge_field_is_read() -> None:
     text = "x" * 3_000_000 + '""\n' * 500_000
     assert read(f'id,name\n1,"{text}"\n2,y\n') == [

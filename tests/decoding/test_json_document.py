@@ -29,6 +29,7 @@ def dumped(value: Any, indent: int | None, ascii: bool) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=ascii, default=lambda number: float(number))
 
 
+@pytest.mark.slow
 @given(OBJECTS, st.sampled_from([None, 0, 3]), st.booleans(), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_elements_have_their_values(rows: list[Any], indent: int | None, ascii: bool, end: str, auto: bool) -> None:
@@ -39,6 +40,7 @@ def test_elements_have_their_values(rows: list[Any], indent: int | None, ascii: 
     assert not any({"\n", "\r"} & {*one} for one in found)
 
 
+@pytest.mark.slow
 @given(OBJECTS.filter(bool), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_json_lines_are_never_a_document(rows: list[Any], ascii: bool) -> None:
@@ -127,6 +129,7 @@ def test_a_truncated_document_never_lands_in_part() -> None:
             assert value == text[:length] and fault.startswith("not a JSON document")
 
 
+@pytest.mark.slow
 def test_a_malformed_document_is_cut_at_16_mib() -> None:
     ((value, _),) = faults(ARRAY, b"[" + b'{"a":"\xc3\xbc"},' * 2_000_000)
     assert len(value.encode()) <= 16 * 1024 * 1024 < len(value.encode()) + 8

@@ -141,6 +141,7 @@ LEAVES = {
 }
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(0, 12))
 @settings(max_examples=120, deadline=None)
 def test_random_rows(data: st.DataObject, count: int) -> None:

@@ -184,6 +184,7 @@ def test_an_environment_sends_nothing(tmp_path: Path) -> None:
     assert one.files() == {} and one.site.said == []
 
 
+@pytest.mark.slow
 def test_vacuum_leaves_the_files_of_unsent_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Sender(tmp_path / "p")
     assert one.tick(line(0)).published

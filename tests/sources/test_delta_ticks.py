@@ -394,6 +394,7 @@ def test_quarantine_has_no_meaning(tmp_path: Path) -> None:
         prepare(root)
 
 
+@pytest.mark.slow
 def test_checks_run_on_a_reader(tmp_path: Path) -> None:
     """A model over the table is checked like any other."""
     lake = lake_of(tmp_path)

@@ -256,6 +256,7 @@ def of_format(tmp_path: Path, kind: str, rows: list[Order]) -> tuple[list[dict[s
     return one.rows(), sorted(reason for reason, _ in one.held())
 
 
+@pytest.mark.slow
 def test_the_same_orders_land_the_same_from_every_format(tmp_path: Path) -> None:
     rows = orders(2000)
     found = {kind: of_format(tmp_path, kind, rows) for kind in FORMATS}
