@@ -13,7 +13,7 @@ from sqlrun.engine_api import Engine, Landing, Relation, TableSpec, Written
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.project import FILTERED
+from sqlrun.project import BLANK_LINE, FILTERED
 from sqlrun.source_api import Frame, Positions
 from sqlrun.sources.folder import COLUMNS, Folder
 from tests.land import test_drops as drops
@@ -35,7 +35,9 @@ class Planned(Folder):
         return None
 
     def frame(self, parts: Positions) -> Frame:
-        return Frame("text", {"path": self.location}, COLUMNS)
+        file = next(one for one in COLUMNS if one.endswith(" as file"))
+        columns = (*COLUMNS, file.replace(" as file", " as part"))
+        return Frame("text", {"path": self.location}, columns, ((BLANK_LINE, "trim(both ' \\t' from value) = ''"),))
 
 
 def landed(made: Site, engine: Engine, source: Folder, name: str) -> tuple[Written, Counter[str]]:

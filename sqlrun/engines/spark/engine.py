@@ -285,6 +285,10 @@ def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
+    _, traceback, python = text.partition("\nTraceback (most recent call last):\n")
+    if traceback:
+        # An executor's Python: the line after the indented frames says what happened.
+        text = next((line for line in text_lines(python) if line[:1].strip()), text)
     lines = [line.strip() for line in text_lines(text) if line.strip()]
     messages = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
     first = (messages or lines or [type(error).__name__])[0].removeprefix(": ")

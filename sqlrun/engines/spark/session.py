@@ -37,6 +37,7 @@ KAFKA = (
     "org.apache.commons:commons-pool2:2.12.1",
 )
 # Setting with the names of connectors, words with commas.
+PYTHON = "spark.pyspark.python"
 CONNECTORS = "spark.sqlrun.connectors"
 JAVA = 17
 HINT = (
@@ -132,7 +133,7 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     with _interrupts_kept():
         lent = borrowed.join(key_of(settings))
     if lent is not None:
-        return lent
+        return _with_python(lent, _merged(settings))
     problem = java_problem()
     if problem is not None:
         raise EngineError(problem)
@@ -149,6 +150,14 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
             session = builder.getOrCreate()
         except Exception as error:
             raise EngineError(_unstarted(error, _tail(output))) from error
+    return _with_python(session, merged)
+
+
+def _with_python(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Let executors run the settings' Python. PySpark itself reads it from PYSPARK_PYTHON alone, else `python3`."""
+    python = settings.get(PYTHON)
+    if python:
+        session.sparkContext.pythonExec = python
     return session
 
 
@@ -194,7 +203,7 @@ def _merged(settings: dict[str, str]) -> dict[str, str]:
     merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **settings, **_jars(settings)}
     if merged["spark.master"].startswith("local"):
         # Executors in this process start workers of this very Python, which has sqlrun's libraries.
-        merged.setdefault("spark.pyspark.python", sys.executable)
+        merged.setdefault(PYTHON, sys.executable)
     # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
     merged["spark.sql.variable.substitute"] = "false"
     merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
