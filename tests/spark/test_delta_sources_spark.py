@@ -88,8 +88,15 @@ def create(session: Any, path: str, partitioned: str, vectors: str) -> None:
     session.sql(f"create table delta.`{path}` ({COLUMNS}) using delta {partitioned} {options}")
 
 
-@pytest.mark.parametrize("partitioned", ["", "partitioned by (shop)"])
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize(
+    ("vectors", "partitioned"),
+    [
+        ("true", "partitioned by (shop)"),
+        pytest.param("true", "", marks=pytest.mark.long),
+        pytest.param("false", "partitioned by (shop)", marks=pytest.mark.long),
+        pytest.param("false", "", marks=pytest.mark.long),
+    ],
+)
 def test_both_engines_read_what_spark_wrote(
     tmp_path: Path, engine: SparkEngine, small_session: Any, partitioned: str, vectors: str
 ) -> None:

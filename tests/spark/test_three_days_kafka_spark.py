@@ -14,6 +14,7 @@ from tests.support.servers.kafka import Broker
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
