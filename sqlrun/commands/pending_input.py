@@ -1,4 +1,4 @@
-"""Input of the next build: new files and rows of sources, and lines to replay. Shell: sources, the warehouse."""
+"""Input of the next build: new lines and rows of sources, and lines to replay. Shell: sources, the warehouse."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.writer import identifier
 
 METHODS = {
-    "land": "rows of new files are added",
+    "land": "new lines of the source are added as rows",
     "append": "new rows are added",
     "additive": "the change of each group is added to its stored sums and counts",
     "newest": "the newest version of each key replaces an older one",

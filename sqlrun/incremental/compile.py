@@ -216,7 +216,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
         clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
         landed = Refusal("SR531", why, instead, query.tree.find(*clauses))
         raise ProjectError([_problem(query, landed.reason)])
-    reason = Reason("SR546", "sqlrun appends the rows of new files")
+    reason = Reason("SR546", "sqlrun appends the new lines of the source as rows")
     columns = _stored(contract.columns)
     stage = Stage(
         name=query.name,

@@ -1,4 +1,4 @@
-"""Land new files as rows of landing tables; quarantine, replays and schema drift.
+"""Land new lines of sources as rows of landing tables; quarantine, replays and schema drift.
 
 Entry point: `land.land`.
 """

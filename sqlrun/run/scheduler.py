@@ -135,7 +135,7 @@ class Steps:
         return receipt
 
     def land(self, model: Compiled, at: datetime) -> None:
-        """Land a source's new files in this thread, in parallel with the checks of earlier landings.
+        """Land a source's new lines in this thread, in parallel with the checks of earlier landings.
 
         The last landing is checked in parallel with the models: until they start, the tick waits for its pin.
         """

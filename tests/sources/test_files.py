@@ -12,7 +12,7 @@ import pytest
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support import file_site
 from tests.support.file_site import Folder
-from tests.support.orders_in_formats import COLUMNS, FORMATS, SELECT, Order, orders, parquet
+from tests.support.orders_in_formats import parquet
 
 ENGINE = DuckDBEngine()
 ORDERS = [{"id": "o1", "shop": "s", "n": 1}, {"id": "o2", "shop": "s", "n": 2}, {"id": "ö3", "shop": "t", "n": None}]
@@ -240,33 +240,6 @@ def test_a_folder_that_may_not_be_read_stops_the_landing(tmp_path: Path) -> None
     (one.data / "a").chmod(0)
 
     assert "can't be read" in one.problem()
-
-
-def of_format(tmp_path: Path, kind: str, rows: list[Order]) -> tuple[list[dict[str, object]], list[str]]:
-    """Return the landed rows, and the reasons of the quarantined ones, of three files of a format."""
-    declared, ending, write = FORMATS[kind]
-    one = file_site.made(tmp_path / kind, ENGINE, declared, columns=COLUMNS, select=SELECT)
-    third = len(rows) // 3 + 1
-    for number in range(3):
-        one.put(f"{number}.{ending}", write(rows[number * third : (number + 1) * third]))
-    note = one.lands()
-    assert "can't be read" not in note, note
-    counts = one.counts()
-    assert counts["read"] == len(rows) == counts["landed"] + counts["quarantined"] and not counts["unexplained"]
-    return one.rows(), sorted(reason for reason, _ in one.held())
-
-
-@pytest.mark.slow
-def test_the_same_orders_land_the_same_from_every_format(tmp_path: Path) -> None:
-    rows = orders(2000)
-    found = {kind: of_format(tmp_path, kind, rows) for kind in FORMATS}
-    landed, reasons = found["lines"]
-
-    assert {reason.partition(":")[0] for reason in reasons} == {"n", "price", "wide"}
-    assert len(landed) > 1800 and repr(landed[:3]) != repr(landed[3:6])
-    for kind in FORMATS:
-        assert repr(found[kind][0]) == repr(landed), kind
-        assert found[kind][1] == reasons, kind
 
 
 def test_parquet_of_another_schema(tmp_path: Path) -> None:

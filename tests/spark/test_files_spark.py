@@ -11,10 +11,12 @@ import pytest
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from tests.sources.test_files import HEADER, PATHS
-from tests.support import file_site
+from tests.sources.test_same_orders import fits
+from tests.support import file_site, same_orders
 from tests.support.file_site import Folder
 from tests.support.orders_in_formats import COLUMNS, FORMATS, SELECT, orders
 from tests.support.projects import Site
+from tests.support.servers.kafka import Broker
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +40,22 @@ def test_the_same_orders_land_on_spark_as_on_duckdb(tmp_path: Path, engine: Spar
             found.append(result(site))
         assert found[0] == found[1], kind
         assert found[0][3]["read"] == 300 and found[0][3]["quarantined"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_every_kind_of_source_lands_100_000_orders_as_on_duckdb(
+    tmp_path: Path, engine: SparkEngine, broker: Broker
+) -> None:
+    rows = orders(100_000)
+    expected = same_orders.from_files(tmp_path / "duckdb", DuckDBEngine(), "lines", rows)
+    for kind in FORMATS:
+        found = same_orders.from_files(tmp_path / kind, engine, kind, rows)
+        assert found[0] == expected[0], kind
+        assert found[1] == expected[1], kind
+    assert same_orders.from_topic(tmp_path / "topic", engine, broker, rows) == expected
+    good = [row for row in rows if fits(row)]
+    assert same_orders.from_delta(tmp_path / "delta", engine, good) == expected[0]
 
 
 def test_the_engines_take_turns_and_a_broken_file_stops_no_other(tmp_path: Path, engine: SparkEngine) -> None:
