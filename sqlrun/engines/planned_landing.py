@@ -20,6 +20,7 @@ from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, LockedError, SourceError
+from sqlrun.runtime.text_table import escaped
 from sqlrun.source_api import AcceptedLoss, Extent, Loss, Positions, Reading
 from sqlrun.sources import batches
 from sqlrun.storage.factory import storage_of
@@ -134,7 +135,8 @@ def _unread(parts: Mapping[str, str]) -> tuple[str, ...]:
     """Return the note about parts that can't be read; () if there are none."""
     if not parts:
         return ()
-    told = [f"{part}: {reason}" for part, reason in sorted(parts.items())]
+    # Names and headers may have line breaks, which would look like lines of sqlrun's own.
+    told = [escaped(f"{part}: {reason}") for part, reason in sorted(parts.items())]
     them = "1 file that can't be read" if len(told) == 1 else f"{len(told):,} files that can't be read"
     more = f"; and {len(told) - SHOWN:,} more" if len(told) > SHOWN else ""
     return (

@@ -26,7 +26,8 @@ def listed(folder: str, choice: Choice) -> dict[str, Position]:
     """
     found: dict[str, Position] = {}
     takes = choice.takes
-    for path, entry in _entries(folder, choice):
+    real = f"{os.path.realpath(folder)}/"
+    for path, entry, is_linked in _entries(folder, choice):
         # There may be a million: nothing is asked twice.
         if not takes(path):
             continue
@@ -34,6 +35,8 @@ def listed(folder: str, choice: Choice) -> dict[str, Position]:
             if entry.is_file():
                 if not path.isascii():
                     path.encode()
+                if (is_linked or entry.is_symlink()) and _is_listed(entry, real, choice):
+                    continue
                 stat = entry.stat()
                 found[path] = stat.st_size, stat.st_mtime_ns
         except (OSError, UnicodeEncodeError):  # it was deleted meanwhile, is a circular link, or has no valid name
@@ -41,8 +44,20 @@ def listed(folder: str, choice: Choice) -> dict[str, Position]:
     return found
 
 
-def _entries(folder: str, choice: Choice) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield what isn't hidden and isn't a folder that is entered, with its path, folder by folder."""
+def _is_listed(entry: os.DirEntry[str], real: str, choice: Choice) -> bool:
+    """Return whether a linked file is the source's by its own path too, as by a link `latest` to the newest folder."""
+    own = os.path.realpath(entry.path)
+    if not own.startswith(real):
+        return False
+    path = own[len(real) :]
+    is_hidden = any(segment[0] in HIDDEN for segment in path.split("/"))
+    return not is_hidden and choice.takes(path)
+
+
+def _entries(folder: str, choice: Choice) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
+    """Yield what isn't hidden and isn't a folder that is entered, folder by folder: its path, and whether a link leads
+    to its folder.
+    """
     # A folder's path relative to the source's, and the identities of the folders that it is in.
     rest: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while rest:
@@ -58,7 +73,7 @@ def _entries(folder: str, choice: Choice) -> Iterator[tuple[str, os.DirEntry[str
             except OSError:  # a circular link
                 is_folder = False
             if not is_folder:
-                yield path, entry
+                yield path, entry, bool(above)
             elif choice.enters(path):
                 inside = above
                 if entry.is_symlink():
@@ -104,7 +119,7 @@ def unread(folder: str, choices: list[Choice]) -> list[str]:
     found = []
     every = Choice((), ("",))
     entries = list(islice(_entries(folder, every), MOST_LOOKED_AT))
-    for path, entry in entries:
+    for path, entry, _ in entries:
         with suppress(OSError, UnicodeEncodeError):
             path.encode()
             if entry.is_file() and any(choice.takes(path) for choice in choices):

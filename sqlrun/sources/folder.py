@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlrun.decoding import json_lines
 from sqlrun.errors import SourceError
 from sqlrun.project import BLANK_LINE
-from sqlrun.runtime.text_table import counted
+from sqlrun.runtime.text_table import counted, escaped
 from sqlrun.source_api import (
     Count,
     Extent,
@@ -283,14 +283,14 @@ def unread(folder: str) -> list[str]:
 
 
 def some(names: Iterable[str]) -> str:
-    """Return the first few names as text, with the number of the others.
+    r"""Return the first few names as text on one line, with the number of the others.
 
-    >>> some(["a", "b", "c", "d"])
-    'a, b, c and 1 more'
+    >>> some(["a\n", "b", "c", "d"])
+    'a\\n, b, c and 1 more'
     """
     known = list(names)
     more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
-    return ", ".join(known[:SHOWN]) + more
+    return ", ".join(map(escaped, known[:SHOWN])) + more
 
 
 def summary(pending: Pending) -> str:

@@ -233,6 +233,48 @@ def test_links(tmp_path: Path) -> None:
     assert one.origins() == {"a/1.csv", "linked.csv", "folder/2.csv"}
 
 
+def test_a_link_to_another_folder_of_the_source_lands_no_file_twice(tmp_path: Path) -> None:
+    one = made(tmp_path, "format: csv")
+    one.put("dt=1/1.csv", HEADER + "o1,s,1\n")
+    one.put("_work/2.csv", HEADER + "o2,s,1\n")
+    (one.data / "latest").symlink_to("dt=1")
+    (one.data / "latest.csv").symlink_to("dt=1/1.csv")
+    (one.data / "done.csv").symlink_to("_work/2.csv")  # without its link it isn't a file of the source
+    assert one.lands() == ""
+    assert one.origins() == {"dt=1/1.csv", "done.csv"}
+
+    one.put("dt=2/3.csv", HEADER + "o3,s,1\n")
+    (one.data / "latest").unlink()
+    (one.data / "latest").symlink_to("dt=2")
+    assert one.lands() == ""
+    assert one.origins() == {"dt=1/1.csv", "done.csv", "dt=2/3.csv"}
+
+
+def test_a_link_to_files_that_the_glob_leaves_out_is_read(tmp_path: Path) -> None:
+    one = made(tmp_path, 'format: csv\n        files: "current/*.csv"')
+    one.put("release-3/1.csv", HEADER + "o1,s,1\n")
+    (one.data / "current").symlink_to("release-3")
+    one.lands()
+
+    assert one.origins() == {"current/1.csv"}
+
+
+def test_names_and_headers_cant_write_lines_of_the_report(tmp_path: Path) -> None:
+    one = made(tmp_path, "format: csv")
+    one.put("a\n12:00:00  Completed.csv", HEADER + "o1,s,1\n")
+    one.put("b\nhalf.csv.gz", b"\x1f\x8b")
+    one.put("c.csv", '"x\n12:00:00  Completed",y\n')
+    planned = one.command("plan").output
+    note = one.lands()
+    one.put("a\n12:00:00  Completed.csv", HEADER + "o2,s,1\n")
+    later = one.lands()
+
+    assert one.landed() == ["o1"]
+    for text in (planned, note, later):
+        assert "\n12:00:00" not in text and "\nhalf" not in text
+        assert "\\n12:00:00  Completed" in text and "\\nhalf" in text or text is planned
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_folder_that_may_not_be_read_stops_the_landing(tmp_path: Path) -> None:
     one = made(tmp_path, "format: csv")
