@@ -17,6 +17,7 @@ from sqlrun.incremental.landing import line_types
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.load.sources import SCHEMA_CHANGES
 from sqlrun.project import Column, Source
+from sqlrun.runtime.text_table import escaped
 
 IGNORE, APPEND, FAIL, SYNC = SCHEMA_CHANGES
 Kind = Literal["new", "inside", "missing", "changed", "widened"]
@@ -250,7 +251,8 @@ def listed(drifts: Iterable[Drift]) -> str:
     >>> listed([Drift("new", "tip", 2, "3.jsonl", seen="int")])
     'new field tip int (2 lines, as in 3.jsonl)'
     """
-    return "; ".join(_sentence(drift) for drift in drifts)
+    # Fields and files may have line breaks, which would look like lines of sqlrun's own.
+    return "; ".join(escaped(_sentence(drift)) for drift in drifts)
 
 
 def _sentence(drift: Drift) -> str:

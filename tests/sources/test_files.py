@@ -268,11 +268,13 @@ def test_names_and_headers_cant_write_lines_of_the_report(tmp_path: Path) -> Non
     note = one.lands()
     one.put("a\n12:00:00  Completed.csv", HEADER + "o2,s,1\n")
     later = one.lands()
+    one.put("d.csv", 'id,shop,n,"y\n12:00:00  Completed"\no4,s,1,x\n')
+    drifted = one.lands()
 
-    assert one.landed() == ["o1"]
-    for text in (planned, note, later):
+    assert one.landed() == ["o1", "o4"] and "SR601" in drifted
+    for text in (planned, note, later, drifted):
         assert "\n12:00:00" not in text and "\nhalf" not in text
-        assert "\\n12:00:00  Completed" in text and "\\nhalf" in text or text is planned
+        assert "\\n12:00:00  Completed" in text and "\\nhalf" in text
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
