@@ -23,7 +23,7 @@ from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import text_table
 from sqlrun.storage.factory import storage_of
-from sqlrun.system_tables import check_results, measures, receipts
+from sqlrun.system_tables import check_results, intake, measures, receipts
 
 SET_ASIDE = "_sqlrun/set_aside"
 CHAIN = 20
@@ -132,15 +132,17 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
 
 
 def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
-    """Examine run stats, checks, measures and the quarantine log: all from the first corrupt entry on may go.
+    """Examine run stats, checks, measures, the quarantine log and the intake: all from a corrupt entry on may go.
 
-    No decision depends on the first three; a command that writes to the last returns only when its rows are synced.
+    No decision depends on the first three. A command that writes to the log returns only when its rows are synced. Rows
+    of the intake are synced before their tick is published, and a tick computes missing ones again.
     """
     books = (
         ("receipts", receipts),
         ("checks", check_results),
         ("measures", measures),
         ("quarantine", quarantine_log),
+        ("intake", intake),
     )
     for name, book in books:
         path = str(PurePosixPath(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))

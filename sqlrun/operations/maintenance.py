@@ -26,7 +26,7 @@ from sqlrun.publish.table_state import Published, TableState
 from sqlrun.sources import checkpoint
 from sqlrun.storage import lock
 from sqlrun.storage.factory import storage_of
-from sqlrun.system_tables import check_results, measures, receipts
+from sqlrun.system_tables import check_results, intake, measures, receipts
 
 # Readers that opened a table before its tick was replaced may still be reading.
 READERS = timedelta(hours=1)
@@ -122,13 +122,19 @@ def _require_alone(ledger: Ledger, holder: str, last: int | None) -> None:
 
 def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
     """Shorten the system tables: delete rows of ticks before the oldest retained one, and old entries of their logs."""
-    measured = measures.path_of(ledger.warehouse, ledger.env)
-    books = (receipts.path_of(ledger.warehouse, ledger.env), check_results.path_of(ledger.warehouse, ledger.env))
-    for path in (ledger.path, *books, measured):
+    of_old_ticks = f"tick < {oldest}"
+    forgotten = {
+        ledger.path: of_old_ticks,
+        receipts.path_of(ledger.warehouse, ledger.env): of_old_ticks,
+        check_results.path_of(ledger.warehouse, ledger.env): of_old_ticks,
+        intake.path_of(ledger.warehouse, ledger.env): f"{of_old_ticks} and lost_because is null",  # losses stay visible
+        measures.path_of(ledger.warehouse, ledger.env): "",  # comparisons need weeks of measures
+    }
+    for path, rows in forgotten.items():
         head = delta_table.head(path)
         if head is not None:
-            if path != measured:  # comparisons need weeks of measures
-                delta_table.delete_rows(path, f"tick < {oldest}")
+            if rows:
+                delta_table.delete_rows(path, rows)
             _compact(path, done)
             done.files += delta_vacuum.vacuum(path, READERS)
             head = delta_table.head(path)

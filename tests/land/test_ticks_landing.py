@@ -48,7 +48,7 @@ def batches(site: Site) -> Path:
 
 
 def crash(site: Site, monkeypatch: pytest.MonkeyPatch, number: int = 1, *, after_commit: bool = False) -> None:
-    real = duckdb_landing._commit
+    real = duckdb_landing.commit
 
     def stopping(*args: Any) -> int:
         if after_commit:
@@ -56,7 +56,7 @@ def crash(site: Site, monkeypatch: pytest.MonkeyPatch, number: int = 1, *, after
         raise Stop
 
     with monkeypatch.context() as patched:
-        patched.setattr(duckdb_landing, "_commit", stopping)
+        patched.setattr(duckdb_landing, "commit", stopping)
         with pytest.raises(Stop):
             land(site, number)
 

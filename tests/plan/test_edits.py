@@ -270,7 +270,7 @@ def test_new_input_is_pending_until_a_build_takes_it_in(site: Site, monkeypatch:
     for name in ("1", "2", "3", "4"):
         site.write(f"{name}.jsonl", [order(name, START)])
     site.write("5.jsonl", ["{"])
-    pending = "  orders.events  5 new files (1.jsonl, 2.jsonl, 3.jsonl, and 2 more)\n"
+    pending = "  orders.events  5 new files (1.jsonl, 2.jsonl, 3.jsonl and 2 more)\n"
     assert run("plan").endswith(f"Pending input:\n\n{pending}")
     assert "Pending" not in run("plan", "--json") and "Pending" not in run("plan", "--select", "restaurant_windows")
 

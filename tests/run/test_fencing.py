@@ -129,7 +129,7 @@ def overtaking(site: Site, owner: Any, name: str, number: int) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "owner"),
-    [("plan", batches), ("_commit", duckdb_landing), ("pin", Ledger), ("publish", Ledger), ("write", None)],
+    [("plan", batches), ("commit", duckdb_landing), ("pin", Ledger), ("publish", Ledger), ("write", None)],
 )
 def test_without_a_lock_one_of_two_builds_publishes(built: World, name: str, owner: Any) -> None:
     """Without a working lock (a file system between machines), numbers and versions decide: one build publishes."""
