@@ -23,6 +23,8 @@ from sqlrun.operations import maintenance, rollback
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.report.console import Console
+from sqlrun.system_tables import intake
+from sqlrun.system_tables.intake import Intake, Subject
 from tests.support.delta_logs import commit_as_of
 from tests.support.projects import Site, copy_project, prepared
 from tests.support.script import FIVE, START, order
@@ -78,6 +80,20 @@ def test_rows_stay_and_files_are_fewer(site: Site) -> None:
     assert done.merged > done.made > 0
     assert site.everything() == before
     assert live(site, "stg_order_events") == 1
+
+
+def test_the_accounting_of_old_ticks_goes_and_losses_stay(site: Site) -> None:
+    path = tick_of(site.ledger).tables["stg_order_events"].path
+    loss = Intake("orders/0", 5, 9, lost=4, lost_because="aged out", accepted_by="an operator, 2026-03-10")
+    intake.write(site.warehouse, "", Subject("orders.events", "stg_order_events", path, 1, NOW), 1, [loss])
+    before = intake.read(site.warehouse, "")
+    assert {row["tick"] for row in before} == set(range(1, TICKS + 1))
+
+    maintained(site, 2)
+
+    kept = intake.read(site.warehouse, "")
+    assert kept == [row for row in before if row["tick"] >= TICKS - 1 or row["lost_because"]]
+    assert len(intake.losses(site.warehouse, "")) == 1
 
 
 def live(site: Site, name: str) -> int:
