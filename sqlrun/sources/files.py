@@ -100,16 +100,14 @@ class Files:
     def pending(self, landed: Positions) -> Pending:
         """Return new files, text files whose last line is being written, and files changed after landing."""
         present = file_tree.listed(self.location, self.choice)
-        fresh = {name: present[name] for name in sorted(present.keys() - landed.keys())}
-        growing = tuple(name for name, stat in fresh.items() if self._is_growing(name, stat))
+        fresh = {name: present[name] for name in sorted(name for name in present if name not in landed)}
+        # Of a million files only the recent ones are looked at again.
+        since = (time.time() - source_folder.SETTLES) * 1e9
+        recent = [name for name, (_, changed_at) in fresh.items() if (changed_at or 0) > since]
+        growing = tuple(name for name in recent if self._is_growing(name, fresh[name]))
         for name in growing:
             del fresh[name]
-        return Pending(
-            fresh,
-            growing,
-            tuple(source_folder.changed(landed, present)),
-            not growing and all(_has_settled(stat) for stat in fresh.values()),
-        )
+        return Pending(fresh, growing, tuple(source_folder.changed(landed, present)), not recent)
 
     def read(self, parts: Positions) -> Reading:
         """Return a reading of files as they were when they were listed."""
