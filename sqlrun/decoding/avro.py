@@ -136,9 +136,13 @@ def _prepared(schema: Json, columns: Sequence[Column]) -> Prepared:
     try:
         json.dumps(schema, ensure_ascii=False).encode()  # no name may have half a surrogate pair
         found = [str(field["name"]) for field in schema.get("fields", ())] if isinstance(schema, dict) else []
-        return avro_schema.prepared(schema, dict(zip(found, names.matched(found, columns), strict=True)))
+        new = names.matched(found, columns)
+        prepared = avro_schema.prepared(schema, dict(zip(found, new, strict=True)))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Undecodable(f"the Avro schema isn't valid: {error!r}") from error
+    if found:
+        names.require_any(new, columns, "the Avro file", names.OTHER)
+    return prepared
 
 
 def _blocks(data: bytes, at: int, codec: str, limit: int) -> Iterator[_Block]:

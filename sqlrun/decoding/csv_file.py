@@ -57,12 +57,8 @@ def _header(form: Csv, text: str, columns: Sequence[Column]) -> tuple[list[str] 
     if isinstance(record, Fault):
         raise Undecodable(f"the CSV file's header can't be read: {record.reason.removeprefix('CSV: ')}")
     header = names.matched([name or "" for name in record], columns)
-    if not {*header} & {column.name for column in columns}:
-        shown = ", ".join(header)
-        raise Undecodable(
-            f"the CSV file's header has none of the declared columns: `{shown[:200]}`. If the file has no header, "
-            "declare `header: false`; otherwise check the delimiter"
-        )
+    advice = "If the file has no header, declare `header: false`; otherwise check the delimiter"
+    names.require_any(header, columns, "the CSV file's header", advice)
     return header, start
 
 

@@ -40,6 +40,7 @@ def _texts(data: bytes, columns: Sequence[Column]) -> Iterator[Any]:
         for unit in ("us", "ns")
     )
     found = names.matched(file.schema_arrow.names, columns)
+    names.require_any(found, columns, "the Parquet file", names.OTHER)
     legacy = _legacy(file)
     nanos = exact.iter_batches(ROWS, columns=sorted(legacy)) if legacy else iter(())
     for batch in file.iter_batches(ROWS):

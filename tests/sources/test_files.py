@@ -12,7 +12,7 @@ import pytest
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support import file_site
 from tests.support.file_site import Folder
-from tests.support.orders_in_formats import parquet
+from tests.support.orders_in_formats import FORMATS, parquet
 
 ENGINE = DuckDBEngine()
 ORDERS = [{"id": "o1", "shop": "s", "n": 1}, {"id": "o2", "shop": "s", "n": 2}, {"id": "ö3", "shop": "t", "n": None}]
@@ -284,6 +284,18 @@ def test_a_folder_that_may_not_be_read_stops_the_landing(tmp_path: Path) -> None
     (one.data / "a").chmod(0)
 
     assert "can't be read" in one.problem()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "avro"])
+def test_a_file_without_any_declared_column_is_left_out(tmp_path: Path, kind: str) -> None:
+    declared, ending, write = FORMATS[kind]
+    one = made(tmp_path, declared)
+    one.put(f"1.{ending}", write([{"id": "o1", "shop": "s", "n": 1}]))
+    one.put(f"2.{ending}", write([{"tags": ["x"], "wide": 0.5}]))
+    note = one.lands()
+
+    assert one.landed() == ["o1"]
+    assert f"2.{ending}: the " in note and "has none of the declared columns: `tags, wide`" in note
 
 
 def test_parquet_of_another_schema(tmp_path: Path) -> None:
