@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 MEGABYTE = 1024 * 1024
+Encoding: TypeAlias = Literal["utf-8", "latin-1", "windows-1252"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Csv:
     header: bool = True
     null: str = ""
     comment: str | None = None
-    encoding: Literal["utf-8", "latin-1", "windows-1252"] = "utf-8"
+    encoding: Encoding = "utf-8"
 
     def __post_init__(self) -> None:
         """Raise ValueError for marks that can't be distinguished."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sqlrun.decoding import compression
 from sqlrun.decoding.decode import decode
-from sqlrun.decoding.formats import AvroFile, Csv, FileFormat, JsonDocument, JsonLines, Parquet
+from sqlrun.decoding.formats import AvroFile, Csv, Encoding, FileFormat, JsonDocument, JsonLines, Parquet
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import BLANK_LINE, CSV, JSON, PARQUET, Column, Source
-from sqlrun.source_api import Count, Extent, Frame, Loss, Origin, Pending, Position, Positions, Streaming
+from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Streaming
 from sqlrun.sources import blank_lines, file_choice, file_tree, path_values
 from sqlrun.sources import folder as source_folder
 from sqlrun.sources.file_choice import Choice
@@ -63,16 +63,12 @@ def csv_of(source: Source) -> Csv:
         header=one.header,
         null=one.null,
         comment=one.comment or None,
-        encoding="latin-1"
-        if one.encoding == "latin-1"
-        else "windows-1252"
-        if one.encoding == "windows-1252"
-        else "utf-8",
+        encoding=cast(Encoding, one.encoding),  # one of `load.source_files.ENCODINGS`
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class Files(source_folder.FileParts):
     """The reader of files. It identifies them by their relative paths alone, so that the folder may move."""
 
     location: str
@@ -131,9 +127,6 @@ class Files:
         origin = pa.repeat(pa.scalar(name, pa.large_string()), len(found))
         return pa.Table.from_arrays([values, origin, faults], list(COLUMNS))
 
-    def commit(self, parts: Positions) -> None:
-        """Do nothing: files stay in place, landed or not."""
-
     def missing(self, parts: Collection[str]) -> list[str]:
         """Return the paths of files that are no longer below the folder."""
         return sorted(set(parts) - file_tree.listed(self.location, self.choice).keys()) if parts else []
@@ -149,38 +142,6 @@ class Files:
     def count(self, parts: Positions) -> Count:
         """Return an estimate from the files' sizes."""
         return Count(sum(size or 0 for size, _ in parts.values()) // RECORD_BYTES, False)
-
-    def lost(self, parts: Positions) -> tuple[Loss, ...]:
-        """Return nothing: a file is missing as a whole, or not."""
-        return ()
-
-    def shown(self, part: str) -> str:
-        """Return the file's path."""
-        return part
-
-    def span(self, position: Position) -> tuple[int | None, int | None]:
-        """Return the file's beginning and its end, in bytes."""
-        return 0, position[0]
-
-    def gaps(self, position: Position, lines: int) -> int | None:
-        """Return nothing: a file has records only."""
-        return None
-
-    def oldest(self, origin: str) -> str:
-        """Return the files of all records."""
-        return f"select distinct {origin} as file from held where {origin} is not null"
-
-    def part(self, origin: str) -> str:
-        """Return the origin: it is the file."""
-        return origin
-
-    def summary(self, pending: Pending) -> str:
-        """Return the number of new files, the first paths, and the number of files that are being written."""
-        return source_folder.summary(pending)
-
-    def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
-        """Return one sentence about changed files and one about files that are being written."""
-        return source_folder.notes(unfinished, changed)
 
     def _is_growing(self, name: str, stat: Position) -> bool:
         """Return whether a text file was changed a moment ago and its last line doesn't end."""

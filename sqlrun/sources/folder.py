@@ -49,63 +49,13 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """The reader of a folder. It identifies files by name alone, so that a folder may move."""
+class FileParts:
+    """What readers share whose parts are files: a file is a whole, is known by its name, and stays where it is."""
 
-    location: str
-    unit: ClassVar[str] = "file"
-
-    @property
-    def streaming(self) -> Streaming:
-        """Return Spark's own file source."""
-        return Streamer(self.location)
-
-    def frame(self, parts: Positions) -> Frame | None:
-        """Return nothing: Structured Streaming reads the folder."""
-
-    def pending(self, landed: Positions) -> Pending:
-        """Return the differences: new files, files whose last line is being written, files changed after landing."""
-        present = listed(self.location)
-        fresh = {name: stat for name, stat in sorted(present.items()) if name not in landed}
-        growing = tuple(name for name, stat in fresh.items() if half_written(self.location, name, stat))
-        return Pending(
-            {name: stat for name, stat in fresh.items() if name not in growing} if growing else fresh,
-            growing,
-            tuple(changed(landed, present)),
-            all(time.time() - (at or 0) / 1e9 >= SETTLES for _, at in fresh.values()),
-        )
-
-    def read(self, parts: Positions) -> Reading:
-        """Return a reading of files as they were when they were listed."""
-        return Reading(self.location, parts)
+    __slots__ = ()
 
     def commit(self, parts: Positions) -> None:
         """Do nothing: files stay in place, landed or not."""
-
-    def missing(self, parts: Collection[str]) -> list[str]:
-        """Return the names of files that are no longer in the folder."""
-        return sorted(set(parts) - listed(self.location).keys()) if parts else []
-
-    def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
-        """Return file and line number of each line; None as the number if the file is gone or has changed.
-
-        The number is looked up in the file: Spark's text reader doesn't report it, so no table has it.
-        """
-        numbers: dict[str, dict[str, int]] = {}
-        for name in {origin for origin, _ in lines}:
-            try:
-                text = (Path(self.location) / name).read_bytes().decode("utf-8", "replace")
-            except OSError:
-                continue
-            wanted = {line for origin, line in lines if origin == name}
-            found = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-            numbers[name] = {line: n for n, line in reversed(list(enumerate(found, 1))) if line in wanted}
-        return [Origin(origin, numbers.get(origin, {}).get(line)) for origin, line in lines]
-
-    def count(self, parts: Positions) -> Count:
-        """Return an estimate from the files' sizes: a folder doesn't count its lines."""
-        return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
 
     def lost(self, parts: Positions) -> tuple[Loss, ...]:
         """Return nothing: a file is missing as a whole, or not."""
@@ -138,6 +88,62 @@ class Folder:
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
         """Return one sentence about changed files and one about files that are being written."""
         return notes(unfinished, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder(FileParts):
+    """The reader of a folder. It identifies files by name alone, so that a folder may move."""
+
+    location: str
+    unit: ClassVar[str] = "file"
+
+    @property
+    def streaming(self) -> Streaming:
+        """Return Spark's own file source."""
+        return Streamer(self.location)
+
+    def frame(self, parts: Positions) -> Frame | None:
+        """Return nothing: Structured Streaming reads the folder."""
+
+    def pending(self, landed: Positions) -> Pending:
+        """Return the differences: new files, files whose last line is being written, files changed after landing."""
+        present = listed(self.location)
+        fresh = {name: stat for name, stat in sorted(present.items()) if name not in landed}
+        growing = tuple(name for name, stat in fresh.items() if half_written(self.location, name, stat))
+        return Pending(
+            {name: stat for name, stat in fresh.items() if name not in growing} if growing else fresh,
+            growing,
+            tuple(changed(landed, present)),
+            all(time.time() - (at or 0) / 1e9 >= SETTLES for _, at in fresh.values()),
+        )
+
+    def read(self, parts: Positions) -> Reading:
+        """Return a reading of files as they were when they were listed."""
+        return Reading(self.location, parts)
+
+    def missing(self, parts: Collection[str]) -> list[str]:
+        """Return the names of files that are no longer in the folder."""
+        return sorted(set(parts) - listed(self.location).keys()) if parts else []
+
+    def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
+        """Return file and line number of each line; None as the number if the file is gone or has changed.
+
+        The number is looked up in the file: Spark's text reader doesn't report it, so no table has it.
+        """
+        numbers: dict[str, dict[str, int]] = {}
+        for name in {origin for origin, _ in lines}:
+            try:
+                text = (Path(self.location) / name).read_bytes().decode("utf-8", "replace")
+            except OSError:
+                continue
+            wanted = {line for origin, line in lines if origin == name}
+            found = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            numbers[name] = {line: n for n, line in reversed(list(enumerate(found, 1))) if line in wanted}
+        return [Origin(origin, numbers.get(origin, {}).get(line)) for origin, line in lines]
+
+    def count(self, parts: Positions) -> Count:
+        """Return an estimate from the files' sizes: a folder doesn't count its lines."""
+        return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
 
 
 @dataclass(frozen=True, slots=True)
