@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import shutil
@@ -35,6 +36,7 @@ from tests.support import function_cases, projects, warm
 from tests.support.memory import Memory, Table, View
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
+from tests.support.servers.nats import Nats
 
 ROOT = Path(__file__).parents[2]
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))
@@ -473,8 +475,8 @@ def moved(text: str) -> str:
     return re.sub(r"2026-11-\d\dT\d\d:\d\d", shift, text)
 
 
-# The page whose commands need a broker.
-FROM_KAFKA = "land-from-kafka.md"
+# The pages whose commands need a broker.
+FROM_KAFKA, FROM_NATS, FROM_KINESIS = "land-from-kafka.md", "forward-from-nats.md", "forward-from-kinesis.md"
 # The pages whose commands take longest, beside the README, run in `make test-all` alone.
 MINUTES = {
     "write-unit-tests.md",
@@ -491,7 +493,7 @@ MINUTES = {
     [
         pytest.param(page, marks=[pytest.mark.long] * (page.name in MINUTES), id=page.name)
         for page in RUN
-        if page.name != FROM_KAFKA
+        if page.name not in (FROM_KAFKA, FROM_NATS, FROM_KINESIS)
     ],
 )
 def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -> None:
@@ -521,6 +523,68 @@ def test_commands_run_from_an_empty_broker(built: Path, commands: Path, broker: 
     rows = sqlrun.published("restaurant_windows", str(folder / "warehouse" / "kafka")).num_rows
     assert rows > 100
     assert sent == landed(folder / "warehouse" / "kafka" / state.path) > 1000
+
+
+@pytest.mark.slow
+def test_commands_run_from_nats(built: Path, commands: Path, nats_server: Nats, tmp_path: Path) -> None:
+    """Each message of a stream is one line, also if the program died after it had sent them."""
+    folder = tmp_path / "project"
+    shutil.copytree(built, folder)
+    page = ROOT / "docs" / "howto" / FROM_NATS
+    nats_server.publish("RATINGS", [b'{"rating_id":"a1",\n"stars":5}', b"{", b'{"rating_id":"a2","stars":4}'])
+    run_page(page, folder, commands, NATS_URL=nats_server.url)
+    plan = json.loads((folder / "forward_nats.json").read_text())
+    assert (plan["sent"], plan["until"]) == (3, 3)
+
+    (folder / "forward_nats.json").write_text(json.dumps({**plan, "sent": 0}))
+    nats_server.publish("RATINGS", [b'{"rating_id":"a3","stars":3}'])
+    run_page(page, folder, commands, NATS_URL=nats_server.url)
+    found = sqlrun.published("stg_ratings", str(folder / "warehouse" / "duckdb")).to_pydict()
+    assert sorted(zip(found["rating_id"], found["stars"], strict=True)) == [("a1", 5), ("a2", 4), ("a3", 3)]
+    assert len(list((folder / "data" / "ratings").glob("*.jsonl"))) == 2
+
+
+@pytest.mark.slow
+def test_commands_run_from_kinesis(
+    built: Path, commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each record of a stream is one line, also if the program died after it had sent them."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    access = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+    }  # fmt: skip
+    for name, value in access.items():
+        monkeypatch.setenv(name, value)
+    try:
+        kinesis = boto3.client("kinesis")
+        kinesis.create_stream(StreamName="ratings", ShardCount=1)
+        folder = tmp_path / "project"
+        shutil.copytree(built, folder)
+        page, plan = ROOT / "docs" / "howto" / FROM_KINESIS, folder / "forward_kinesis.json"
+
+        def send(*records: bytes) -> None:
+            for record in records:
+                kinesis.put_record(StreamName="ratings", Data=record, PartitionKey="k")
+
+        send(b'{"rating_id":"a1",\n"stars":5}', b"{", b'{"rating_id":"a2","stars":4}')
+        run_page(page, folder, commands, **access)
+        ((shard, sent),) = json.loads(plan.read_text()).items()
+        assert sent["sent"] == sent["until"] != ""
+
+        plan.write_text(json.dumps({shard: {**sent, "sent": ""}}))
+        send(b'{"rating_id":"a3","stars":3}')
+        run_page(page, folder, commands, **access)
+    finally:
+        server.stop()
+    found = sqlrun.published("stg_ratings", str(folder / "warehouse" / "duckdb")).to_pydict()
+    assert sorted(zip(found["rating_id"], found["stars"], strict=True)) == [("a1", 5), ("a2", 4), ("a3", 3)]
+    assert len(list((folder / "data" / "ratings").glob("*.jsonl"))) == 2
 
 
 def landed(table: Path) -> int:

@@ -12,9 +12,10 @@ from tests.support.servers import jars
 
 if TYPE_CHECKING:
     from tests.support.servers.kafka import Broker
+    from tests.support.servers.nats import Nats
     from tests.support.servers.registry import Registry
 
-FIXTURES = {"broker", "own_broker", "secured_broker", "registry", "own_registry"}
+FIXTURES = {"broker", "own_broker", "secured_broker", "registry", "own_registry", "nats_server"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,6 +54,19 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 def own_registry(tmp_path: Path) -> Iterator[Registry]:
     """A schema registry of one test, which may kill it and start it again."""
     yield from _registered(tmp_path / "registry")
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[Nats]:
+    """A NATS server of one test."""
+    from tests.support.servers.nats import Nats
+
+    made = Nats(tmp_path / "nats")
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 def _running(folder: Path, users: dict[str, str] | None = None, tls: bool = False) -> Iterator[Broker]:
