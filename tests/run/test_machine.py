@@ -240,7 +240,7 @@ class Life(RuleBasedStateMachine):
             "write": (self.site.engine, "write"),
             "create": (self.site.engine, "create"),
             "restore": (self.site.engine, "restore"),
-            "land": (duckdb_landing, "_commit"),
+            "land": (duckdb_landing, "commit"),
             "append": (delta_table, "append_rows"),
             "pin": (Ledger, "pin"),
             "publish": (Ledger, "publish"),

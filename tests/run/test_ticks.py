@@ -268,7 +268,7 @@ def crash_points() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch, Site], N
         def stopping(*args: Any) -> int:
             raise Stop("planned, not committed")
 
-        monkeypatch.setattr(duckdb_landing, "_commit", stopping)
+        monkeypatch.setattr(duckdb_landing, "commit", stopping)
 
     yield "files planned", planned
     yield "before pin", ledger("pin", before=True)
