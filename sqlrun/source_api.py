@@ -214,10 +214,6 @@ class SourceReader(Protocol):
         """Return the source's place, for messages."""
 
     @property
-    def unit(self) -> str:
-        """Return the noun of what a count of the source counts, for messages: `file`, `message`."""
-
-    @property
     def streaming(self) -> Streaming | None:
         """Return how Structured Streaming reads the source on Spark; None: both engines land planned batches."""
 

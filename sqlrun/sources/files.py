@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.decoding import compression
 from sqlrun.decoding.decode import decode
@@ -76,7 +76,6 @@ class Files(source_folder.FileParts):
     form: FileFormat
     columns: tuple[Column, ...]  # of the records
     attached: tuple[Column, ...]  # of the paths
-    unit: ClassVar[str] = "file"
 
     @classmethod
     def of(cls, location: str, source: Source) -> Files:

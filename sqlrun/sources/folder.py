@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.decoding import json_lines
 from sqlrun.errors import SourceError
@@ -95,7 +95,6 @@ class Folder(FileParts):
     """The reader of a folder. It identifies files by name alone, so that a folder may move."""
 
     location: str
-    unit: ClassVar[str] = "file"
 
     @property
     def streaming(self) -> Streaming:

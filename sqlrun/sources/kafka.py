@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.decoding import confluent
 from sqlrun.errors import SourceError
@@ -85,7 +85,6 @@ class Kafka:
     columns: tuple[Column, ...]  # the ones that come with a message
     client: Client
     values: Values | None = None  # what decodes values that aren't JSON
-    unit: ClassVar[str] = "message"
 
     @property
     def location(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from tests.support import clicks, served
+from tests.support import clicks, ingested, served
 from tests.support.served import Warehouse, bearer
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -66,6 +67,43 @@ def test_no_request_breaks_the_server(shown: TestClient, who: str, valid: bool) 
         _hold(shown, cases, CALLERS[who], set(described[operation.path]["responses"]))
         asked.add(operation.path)
     assert asked
+
+
+@pytest.mark.parametrize("valid", [True, False], ids=["as described", "otherwise"])
+@pytest.mark.parametrize("who", ["sender", "nobody"])
+def test_no_request_breaks_the_door_for_lines(tmp_path: Path, who: str, valid: bool) -> None:
+    """Each answer is a described one, and only an accepted request leaves a file in the source's folder."""
+    import schemathesis
+    from schemathesis import GenerationMode
+
+    root = ingested.project(tmp_path / "project")
+    headers = ingested.SENDER if who == "sender" else {}
+    with ingested.client(root) as door:
+        described = door.get("/openapi.json").json()
+        schema = schemathesis.openapi.from_dict(described)
+        posts = [one.ok() for one in schema.get_all_operations() if one.ok().method.upper() == "POST"]
+        (operation,) = posts
+        mode = GenerationMode.POSITIVE if valid else GenerationMode.NEGATIVE
+        known = set(described["paths"][operation.path]["post"]["responses"])
+        accepted = 0
+
+        @MANY
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def holds(case: Any) -> None:
+            nonlocal accepted
+            # The path is the source's own in every second request: else nearly all would end there.
+            request = case.as_transport_kwargs(base_url="http://testserver")
+            data = request.get("data")
+            content = {"content": data} if isinstance(data, bytes | str) else {"json": request.get("json", data)}
+            given = {name: str(value) for name, value in (request.get("headers") or {}).items()}
+            for url in (request["url"], f"http://testserver{ingested.PATH}"):
+                answer = door.post(url, params=request.get("params"), headers={**given, **headers}, **content)
+                assert answer.status_code < 500, (request, answer.text)
+                assert str(answer.status_code) in known, (request, answer.text)
+                accepted += answer.status_code == 202
+
+        holds()
+    assert len(ingested.files(root)) <= accepted and (accepted == 0 or who == "sender")
 
 
 PIECES = (

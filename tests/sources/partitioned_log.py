@@ -20,7 +20,6 @@ class Log:
     begin: dict[str, int] = field(default_factory=dict)
     committed: dict[str, Position] = field(default_factory=dict)
     location: str = "log"
-    unit: str = "line"
 
     def pending(self, landed: Positions) -> Pending:
         """Return the range of each partition that follows the landed one."""
