@@ -43,7 +43,7 @@ def test_every_kind_of_source_lands_the_same(tmp_path: Path, broker: Broker, cou
 
     for kind in FORMATS.keys() - {"lines"}:
         found = same_orders.from_files(tmp_path / kind, ENGINE, kind, rows)
-        assert found[0] == landed, kind
-        assert found[1] == reasons, kind
-    assert same_orders.from_topic(tmp_path / "topic", ENGINE, broker, rows) == (landed, reasons)
-    assert same_orders.from_delta(tmp_path / "delta", ENGINE, good) == landed
+        # A difference of texts of 60 MB would take minutes to print.
+        assert (found == (landed, reasons)) is True, kind
+    assert (same_orders.from_topic(tmp_path / "topic", ENGINE, broker, rows) == (landed, reasons)) is True
+    assert (same_orders.from_delta(tmp_path / "delta", ENGINE, good) == landed) is True

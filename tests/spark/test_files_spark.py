@@ -51,11 +51,13 @@ def test_every_kind_of_source_lands_100_000_orders_as_on_duckdb(
     expected = same_orders.from_files(tmp_path / "duckdb", DuckDBEngine(), "lines", rows)
     for kind in FORMATS:
         found = same_orders.from_files(tmp_path / kind, engine, kind, rows)
-        assert found[0] == expected[0], kind
-        assert found[1] == expected[1], kind
-    assert same_orders.from_topic(tmp_path / "topic", engine, broker, rows) == expected
+        # A difference of texts of 60 MB would take minutes to print.
+        assert (found == expected) is True, kind
+    assert (same_orders.from_topic(tmp_path / "topic", engine, broker, rows) == expected) is True
     good = [row for row in rows if fits(row)]
-    assert same_orders.from_delta(tmp_path / "delta", engine, good) == expected[0]
+    # Spark groups -0.0 with 0.0, which is equal to it.
+    found_in_delta = same_orders.from_delta(tmp_path / "delta", engine, good).replace("'wide': -0.0", "'wide': 0.0")
+    assert (found_in_delta == expected[0].replace("'wide': -0.0", "'wide': 0.0")) is True
 
 
 def test_the_engines_take_turns_and_a_broken_file_stops_no_other(tmp_path: Path, engine: SparkEngine) -> None:
