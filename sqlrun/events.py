@@ -10,7 +10,7 @@ from typing import Literal
 from sqlrun.engine_api import UNKNOWN_LINES, LineCounts, Receipt
 from sqlrun.errors import Place
 from sqlrun.outcome import Outcome
-from sqlrun.source_api import NO_LINES, LineSums
+from sqlrun.source_api import NO_SUMS, LineSums
 
 # Status of a step: a model, a seed or a landing.
 Status = Literal["success", "error", "skipped", "no-op"]
@@ -86,7 +86,7 @@ class StageReceipt:
     path: str = ""
     engine: str = ""
     counts: LineCounts = UNKNOWN_LINES
-    lines: LineSums = NO_LINES
+    lines: LineSums = NO_SUMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class NodeResult:
     @property
     def lines(self) -> LineSums:
         """Return the sums of the lines of a landing; of another step, nothing."""
-        return self.stages[-1].lines if self.stages else NO_LINES
+        return self.stages[-1].lines if self.stages else NO_SUMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,4 +338,4 @@ class LineSums:
         return ", ".join(found)
 
 
-NO_LINES = LineSums()
+NO_SUMS = LineSums()

@@ -79,8 +79,7 @@ def begin(context: TickContext) -> None:
     before = _read(file)
     # A tick of selected models says nothing about the others.
     selected = {model.name for model in context.plan.models if model.source is not None}
-    others = {path: mark for path, mark in before.items() if path.partition("/")[0] not in selected}
-    after = dict(others)
+    after = {path: mark for path, mark in before.items() if path.partition("/")[0] not in selected}
     published = context.plan.published
     for model in wanted:
         table = context.plan.tables[model.name]
@@ -154,7 +153,7 @@ def _send(
             _delivered(context, model.name, tick.tick, letters, rows, say)
         mark = Mark(state.version, tick.tick)
         context.assert_lock_held()
-        marks = {**_read(file), table.path: mark}
+        marks[table.path] = mark
         _put(file, marks)
 
 

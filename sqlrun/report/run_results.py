@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from sqlrun.engine_api import Receipt
 from sqlrun.events import CheckResult, NodeResult, StageReceipt
-from sqlrun.source_api import NO_LINES, LineSums
+from sqlrun.source_api import NO_SUMS, LineSums
 from sqlrun.version import __version__
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
@@ -69,7 +69,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "rows_dropped": sum(count for _, count in node.dropped),
         "drop_reasons": dict(node.dropped),
         "drop_samples": [asdict(sample) for stage in node.stages for sample in stage.counts.samples],
-        "lines": None if node.lines == NO_LINES else _lines(node.lines),
+        "lines": None if node.lines == NO_SUMS else _lines(node.lines),
         "version": own.version if own else None,
         "strategy": own.strategy if own else kind,
         "reason": own.reason if own else "",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,14 +68,10 @@ def read(checkpoint: str) -> dict[int, Batch | None]:
     Batches before the newest folded one are left out: they are part of it, and a fold that was interrupted may have
     deleted any of them.
     """
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
+    for _ in range(ATTEMPTS - 1):
+        with suppress(FileNotFoundError):  # a build has folded batches since they were listed
             return _read(checkpoint)
-        except FileNotFoundError:
-            # A build has folded batches since they were listed.
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
+    return _read(checkpoint)
 
 
 def _read(checkpoint: str) -> dict[int, Batch | None]:

@@ -10,7 +10,7 @@ from sqlrun.engine_api import Receipt
 from sqlrun.events import Measure, NodeResult, StageReceipt, TickResult
 from sqlrun.report import html_report, log_lines
 from sqlrun.report.run_results import node_result
-from sqlrun.source_api import NO_LINES, NUMBERS
+from sqlrun.source_api import NO_SUMS, NUMBERS
 from sqlrun.system_tables import line_sums
 from tests.report.test_page import ABOUT, TEMPLATE
 
@@ -50,7 +50,7 @@ def test_sums_and_losses_of_rows() -> None:
     assert tuple(sums.numbers.values()) == (9, 6, 2, 1, 4, 3, 0)
     assert sums.arithmetic() == "9 lines read = 6 landed + 2 quarantined + 1 dropped + 0 unexplained; 3 lost"
     assert [(one.by, one.at, one.lines) for one in sums.losses] == [("Ops, night", "2026-05-04T12:00:00+00:00", 3)]
-    assert sums.reasons == {"test order": 1} and line_sums.of(()) == NO_LINES
+    assert sums.reasons == {"test order": 1} and line_sums.of(()) == NO_SUMS
     assert line_sums.of((row(landed=5),)).arithmetic().startswith("an unknown number of lines read = 5 landed")
 
 

@@ -36,8 +36,8 @@ KAFKA = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.1",
 )
-# Setting with the names of connectors, words with commas.
 PYTHON = "spark.pyspark.python"
+# Setting with the names of connectors, words with commas.
 CONNECTORS = "spark.sqlrun.connectors"
 JAVA = 17
 HINT = (
@@ -130,16 +130,16 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     _without_connect()
     # It prints every error of a query with values and Java's stack; the engine reports the useful part.
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    merged = _merged(settings)
     with _interrupts_kept():
         lent = borrowed.join(key_of(settings))
     if lent is not None:
-        return _with_python(lent, _merged(settings))
+        return _with_python(lent, merged)
     problem = java_problem()
     if problem is not None:
         raise EngineError(problem)
     from pyspark.sql import SparkSession
 
-    merged = _merged(settings)
     # Not among the settings: a JVM that has loaded its classes itself is equivalent to one that mapped them.
     merged["spark.driver.extraJavaOptions"] += f" {class_archive.options_for(_classes(), record=record)}"
     builder = SparkSession.builder
