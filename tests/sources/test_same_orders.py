@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support import same_orders
-from tests.support.orders_in_formats import FORMATS, Order, orders
+from tests.support.orders_in_formats import FORMATS, orders
 from tests.support.servers.kafka import Broker
 
 ENGINE = DuckDBEngine()
-INT = 2**31
-
-
-def fits(row: Order) -> bool:
-    """Return whether an order has values of the declared types alone."""
-    n, price, wide = row["n"], row["price"], row["wide"]
-    return (
-        (n is None or -INT <= n < INT)
-        and (price is None or abs(price) <= Decimal("9999999.99"))
-        and (wide is None or math.isfinite(wide))
-    )
 
 
 @pytest.mark.servers
@@ -38,7 +25,7 @@ def fits(row: Order) -> bool:
 def test_every_kind_of_source_lands_the_same(tmp_path: Path, broker: Broker, count: int) -> None:
     rows = orders(count)
     landed, reasons = same_orders.from_files(tmp_path / "lines", ENGINE, "lines", rows)
-    good = [row for row in rows if fits(row)]
+    good = [row for row in rows if same_orders.fits(row)]
     assert landed.count("'id': ") == len(good) and len(reasons) == count - len(good) > 0
 
     for kind in FORMATS.keys() - {"lines"}:

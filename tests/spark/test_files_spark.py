@@ -11,7 +11,6 @@ import pytest
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from tests.sources.test_files import HEADER, PATHS
-from tests.sources.test_same_orders import fits
 from tests.support import file_site, same_orders
 from tests.support.file_site import Folder
 from tests.support.orders_in_formats import COLUMNS, FORMATS, SELECT, orders
@@ -54,7 +53,7 @@ def test_every_kind_of_source_lands_100_000_orders_as_on_duckdb(
         # A difference of texts of 60 MB would take minutes to print.
         assert (found == expected) is True, kind
     assert (same_orders.from_topic(tmp_path / "topic", engine, broker, rows) == expected) is True
-    good = [row for row in rows if fits(row)]
+    good = [row for row in rows if same_orders.fits(row)]
     # Spark groups -0.0 with 0.0, which is equal to it.
     found_in_delta = same_orders.from_delta(tmp_path / "delta", engine, good).replace("'wide': -0.0", "'wide': 0.0")
     assert (found_in_delta == expected[0].replace("'wide': -0.0", "'wide': 0.0")) is True

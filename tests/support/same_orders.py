@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,17 @@ from tests.support.servers.topics import Message
 # Landed rows as text, and the reasons of quarantined records.
 Result = tuple[str, list[str]]
 FILES = 3
+INT = 2**31
+
+
+def fits(row: Order) -> bool:
+    """Return whether an order has values of the declared types alone."""
+    n, price, wide = row["n"], row["price"], row["wide"]
+    return (
+        (n is None or -INT <= n < INT)
+        and (price is None or abs(price) <= Decimal("9999999.99"))
+        and (wide is None or math.isfinite(wide))
+    )
 
 
 def from_files(folder: Path, engine: Engine, kind: str, rows: list[Order]) -> Result:

@@ -40,6 +40,13 @@ class MissingError(Exception):
         self.broken = broken
 
 
+def cached(name: str) -> Path:
+    """Return a folder in the user's cache, which may not exist yet."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    cache = named if named.is_absolute() else Path.home() / ".cache"
+    return cache / "sqlrun-tests" / name
+
+
 @dataclass(frozen=True, slots=True)
 class Jars:
     """A folder of jars: the coordinates, with what they depend on at run time or without."""
@@ -55,9 +62,7 @@ class Jars:
 
     def folder(self) -> Path:
         """Return the folder, which may not exist yet."""
-        named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        cache = named if named.is_absolute() else Path.home() / ".cache"
-        return cache / "sqlrun-tests" / self.name
+        return cached(self.name)
 
     def files(self) -> list[Path]:
         """Return the jars, sorted; fetch them if they aren't here."""

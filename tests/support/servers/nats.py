@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers.jars import LONGEST, Jars
+from tests.support.servers.jars import LONGEST, cached
 from tests.support.servers.process import Process, free_port
 
 VERSION = "2.15.2"
@@ -22,7 +22,7 @@ MODULE = f"github.com/nats-io/nats-server/v2@v{VERSION}"
 
 def program() -> Path:
     """Return the server's program, which the first caller builds; a test is skipped where that can't be done."""
-    found = Jars(f"nats-server-{VERSION}", ()).folder() / "nats-server"
+    found = cached(f"nats-server-{VERSION}") / "nats-server"
     if found.exists():
         return found
     go = shutil.which("go")
