@@ -19,6 +19,12 @@ EXTRA = "pip install 'sqlrun[kafka]'"
 REQUEST_TIMEOUT, SILENCE = 20.0, 60.0
 # Messages at once, and seconds to wait for the first of them, and for others.
 MOST_MESSAGES, POLL, MOMENT = 10_000, 0.5, 0.005
+# Errors that pass by themselves while a partition gets a leader, and the seconds between two requests.
+TRANSIENT = (
+    "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "UNKNOWN_LEADER_EPOCH",
+    "FENCED_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "NOT_CONTROLLER",
+)  # fmt: skip
+PAUSE = 0.2
 # No sqlrun consumer joins a group, so none is ever rebalanced; the client library requires a name.
 GROUP = "sqlrun"
 INTERNAL = "__"
@@ -102,7 +108,7 @@ class Client:
                 found[name] = TopicFacts(str(one.topic_id) if one.topic_id else "", partitions)
             return found
 
-    def offsets(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Offsets]:
+    def offsets(self, partitions: Sequence[Key]) -> dict[Key, Offsets]:
         """Return the offsets of partitions. The end is the last stable offset: no open transaction lies before it.
 
         Raises: SourceError.
@@ -110,19 +116,29 @@ class Client:
         if not partitions:
             return {}
         library = kafka_library()
+        until = time.monotonic() + REQUEST_TIMEOUT
         with self.explained("list the offsets"):
-            admin = self._administration(library)
-            level = library.IsolationLevel.READ_COMMITTED
-            sides = []
-            for spec in (library.admin.OffsetSpec.earliest(), library.admin.OffsetSpec.latest()):
-                asked = {library.TopicPartition(topic, number): spec for topic, number in partitions}
-                sides.append(admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT))
-            # Both requests are under way before the first answer is waited for.
-            first, end = (
-                {(one.topic, one.partition): future.result().offset for one, future in answers.items()}
-                for answers in sides
-            )
-            return {each: Offsets(first[each], end[each]) for each in partitions}
+            while True:
+                try:
+                    return self._offsets(library, partitions)
+                except library.KafkaException as error:
+                    # The library itself repeats a request only for a consumer.
+                    if error.args[0].code() not in _transient(library) or time.monotonic() > until:
+                        raise
+                    time.sleep(PAUSE)
+
+    def _offsets(self, library: Any, partitions: Sequence[Key]) -> dict[Key, Offsets]:
+        admin = self._administration(library)
+        level = library.IsolationLevel.READ_COMMITTED
+        sides = []
+        for spec in (library.admin.OffsetSpec.earliest(), library.admin.OffsetSpec.latest()):
+            asked = {library.TopicPartition(topic, number): spec for topic, number in partitions}
+            sides.append(admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT))
+        # Both requests are under way before the first answer is waited for.
+        first, end = (
+            {(one.topic, one.partition): future.result().offset for one, future in answers.items()} for answers in sides
+        )
+        return {each: Offsets(first[each], end[each]) for each in partitions}
 
     def _administration(self, library: Any) -> Any:
         """Return the client of administration; it connects once."""
@@ -233,6 +249,10 @@ class Client:
             f"SR748 the broker of the connection `{self.name}` doesn't answer: {told}{more}. Check that it runs, and "
             "`bootstrap`, `protocol`, `username` and `password` of the connection in the profile"
         )
+
+
+def _transient(library: Any) -> set[int]:
+    return {getattr(library.KafkaError, name) for name in TRANSIENT}
 
 
 def _below(messages: list[Any], until: int) -> list[Any]:

@@ -6,15 +6,16 @@ import json
 import pickle
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from sqlrun.errors import Place
+from sqlrun.errors import Place, SourceError
 from sqlrun.project import Column, Connection, Topic
 from sqlrun.source_api import Extent
 from sqlrun.sources import kafka_client
 from sqlrun.sources.kafka import TOMBSTONE, Kafka
-from sqlrun.sources.kafka_client import Client
+from sqlrun.sources.kafka_client import Client, Offsets
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
 from tests.support.servers.topics import Message
@@ -101,3 +102,28 @@ def test_another_process_connects_by_itself(broker: Broker, topic: str) -> None:
     again = pickle.loads(pickle.dumps(one))
 
     assert again == one and again.pending({}).ready == one.pending({}).ready
+
+
+@pytest.mark.parametrize(("failures", "code"), [(2, "NOT_LEADER_FOR_PARTITION"), (1, "INVALID_REQUEST")])
+def test_offsets_are_asked_for_again_while_a_partition_gets_a_leader(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch, failures: int, code: str
+) -> None:
+    """A partition whose leader changes answers with an error that passes; any other error ends the tick."""
+    library = kafka_client.kafka_library()
+    topics.produce(broker, topic, [Message(b"{}")])
+    client = Client("kafka", Connection(broker.address))
+    real, asked = Client._offsets, 0
+
+    def flaky(self: Client, *arguments: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked <= failures:
+            raise library.KafkaException(library.KafkaError(getattr(library.KafkaError, code)))
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Client, "_offsets", flaky)
+    if code == "INVALID_REQUEST":
+        with pytest.raises(SourceError, match="SR748"):
+            client.offsets([(topic, 0)])
+    else:
+        assert client.offsets([(topic, 0)]) == {(topic, 0): Offsets(0, 1)}

@@ -21,6 +21,10 @@ def connectors() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[SparkEngine]:
+    from pyspark import SparkContext
+
+    # A JVM outlives its session, and a later session has the jars of the first: a test with its own runs it apart.
+    assert SparkContext._gateway is None, "a test has started a JVM in this process"
     # Delta's VACUUM lists the files of a table in 10,000 tasks otherwise.
     listing = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
     made = SparkEngine({"spark.driver.memory": "1500m", **listing, **connectors()})
