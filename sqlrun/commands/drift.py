@@ -15,7 +15,7 @@ from sqlrun.errors import UsageError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import source_editor
 from sqlrun.land.drift_query import look
-from sqlrun.land.registered_schema import NO_RULE, Compared, compared
+from sqlrun.land.registered_schema import Compared, compared, compatibility_line
 from sqlrun.land.schema_drift import WORDS, Drift
 from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.plan.plan import tick_plan
@@ -44,7 +44,7 @@ def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> i
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name)
     connections = profile_of(root, prepared, name).connections
-    found = [replace(each, registered=compared(each.source, connections)) for each in _found(prepared, ledger)]
+    found = [_typed(replace(each, registered=compared(each.source, connections))) for each in _found(prepared, ledger)]
     console = Console()
     if as_json:
         console.raw(json.dumps([_as_json(each) for each in found], indent=2, ensure_ascii=False))
@@ -53,6 +53,14 @@ def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> i
     if write:
         console.lines([line for each in found for line in _write(root, each)])
     return 0
+
+
+def _typed(found: Found) -> Found:
+    """Return it with the registered types of new fields: a value that was seen may fit a smaller type."""
+    differences = found.registered.differences if found.registered is not None else ()
+    types = {each.field: each.registered for each in differences if each.kind == "new" and each.registered}
+    drifts = [replace(d, seen=types[d.field]) if d.kind == "new" and d.field in types else d for d in found.drifts]
+    return replace(found, drifts=tuple(drifts))
 
 
 def _found(prepared: Prepared, ledger: Ledger) -> list[Found]:
@@ -136,11 +144,8 @@ def _of_registry(source: str, found: Compared) -> list[str]:
             case _:
                 what = f"has the type {one.registered} for {one.field}, declared as {one.declared}"
         lines.append(f"{source}: {schema}, {what}.")
-    if found.compatibility == NO_RULE:
-        lines.append(
-            f"{source}: the compatibility level of {found.subject} is NONE, so a producer may register any schema. Set "
-            "BACKWARD or FULL in the registry."
-        )
+    if found.compatibility:
+        lines.append(f"{source}: {compatibility_line(found)}")
     return lines
 
 

@@ -14,6 +14,12 @@ from sqlrun.sources.registry import MissingReferenceError, Registry
 
 # The level at which a producer may register any schema.
 NO_RULE = "NONE"
+# What a producer may change at each other level, as a reader sees it. TRANSITIVE ones compare with all versions.
+LEVELS = {
+    "BACKWARD": "a new schema may leave out a declared field",
+    "FORWARD": "a new schema keeps each declared field that has no default",
+    "FULL": "a new schema keeps each declared field that has no default",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,19 @@ class Compared:
     compatibility: str = ""
     differences: tuple[Difference, ...] = ()
     problem: str = ""
+
+
+def compatibility_line(found: Compared) -> str:
+    """Return a sentence about a subject's compatibility level, and what it allows.
+
+    >>> compatibility_line(Compared("orders-value", compatibility="BACKWARD_TRANSITIVE"))
+    'the compatibility level of orders-value is BACKWARD_TRANSITIVE: a new schema may leave out a declared field.'
+    """
+    level = f"the compatibility level of {found.subject} is {found.compatibility}"
+    if found.compatibility == NO_RULE:
+        return f"{level}, so a producer may register any schema. Set BACKWARD or FULL in the registry."
+    allowed = LEVELS.get(found.compatibility.removesuffix("_TRANSITIVE"))
+    return f"{level}: {allowed}." if allowed else f"{level}."
 
 
 def compared(source: Source, connections: Mapping[str, Connection]) -> Compared | None:

@@ -69,8 +69,8 @@ class Part:
 def part_of(name: str) -> Part:
     """Return the part with a name.
 
-    >>> part_of("orders/3@Zx_9"), part_of("orders/3").id
-    (Part(topic='orders', number=3, id='Zx_9'), '')
+    >>> part_of("orders/3@Z/x+9"), part_of("orders/3").id
+    (Part(topic='orders', number=3, id='Z/x+9'), '')
     """
     place, _, topic_id = name.partition("@")
     topic, _, number = place.rpartition("/")
@@ -439,13 +439,13 @@ def _unlanded(part: Part, since: int, until: int, first: int) -> str:
 def _of_origin(name: str) -> tuple[tuple[str, int], int | None]:
     """Return the partition of a part's name or an origin, and the origin's offset.
 
-    >>> _of_origin("orders/3@Zx"), _of_origin("orders/3/15")
-    ((('orders', 3), None), (('orders', 3), 15))
+    A topic's id is in base64: it may contain slashes. No topic's name contains `/` or `@`.
+
+    >>> _of_origin("orders/3@Z/x"), _of_origin("orders/3"), _of_origin("orders/3/15")
+    ((('orders', 3), None), (('orders', 3), None), (('orders', 3), 15))
     """
-    pieces = name.split("/")
-    if len(pieces) == 3:
-        return (pieces[0], int(pieces[1])), int(pieces[2])
-    return part_of(name).key, None
+    pieces = name.partition("@")[0].split("/")
+    return (pieces[0], int(pieces[1])), int(pieces[2]) if len(pieces) == 3 else None
 
 
 def _spark_settings(client: Client) -> dict[str, str]:

@@ -18,6 +18,7 @@ from tests.sources.test_kafka import numbers
 from tests.sources.test_message_values import avro
 from tests.support import fake_registry
 from tests.support.kafka_site import Topic, made
+from tests.support.projects import prepared
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
 from tests.support.servers.registry import Registry, framed
@@ -164,6 +165,70 @@ def test_a_registry_that_is_away_stops_its_source_with_a_clear_end(
 
     assert one.landed() == ["o1", "o2", "o3", "o4"]
     assert numbers(one)["unexplained"] == 0 and numbers(one)["read"] == 4
+
+
+def test_other_sources_go_on_while_a_registry_is_away(
+    tmp_path: Path, broker: Broker, own_registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second source lands meanwhile, the tick says what it lacks, and a later one lands it."""
+    monkeypatch.setattr(registry_client, "PAUSES", (0.0,))
+    one = site(tmp_path, broker, own_registry, "avro", columns="", select="")
+    first, second = both(one, own_registry)
+    declared = tmp_path / "models/_sources.yml"
+    text = declared.read_text()
+    other = text[text.index("      - name: b\n") :].replace("name: b", "name: c")
+    plain = topics.create(broker, topics.unique())
+    other = other.replace("value_format: avro", "value_format: json").replace(one.name, plain)
+    declared.write_text(text.replace("value_format: avro", "value_format: avro\n        if_unreadable: skip") + other)
+    (tmp_path / "models/plain.sql").write_text("select id, shop, n from {{ source('a', 'c') }}\n")
+    contract = (tmp_path / "models/stg.yml").read_text()
+    (tmp_path / "models/plain.yml").write_text(contract.replace("name: stg", "name: plain"))
+    one.site.prepared = prepared(tmp_path)
+    send(one, framed(first, avro(FIRST, order(1))))
+    assert one.tick().published
+    own_registry.kill()
+    send(one, framed(second, avro(SECOND, order(2, tip=1))))
+    topics.produce(broker, plain, [Message(b'{"id":"p1","shop":"s","n":1}')])
+
+    result = one.tick()
+
+    assert result.published
+    notes = [stage.note for node in result.nodes if node.name == "stg" for stage in node.stages]
+    assert any("SR751" in note and "if_unreadable" in note for note in notes)
+    assert (one.landed(), [row["id"] for row in one.site.rows("plain")]) == (["o1"], ["p1"])
+    own_registry.start()
+    assert one.tick().published
+    assert one.landed() == ["o1", "o2"]
+
+
+def test_new_fields_of_a_schema_are_declared_as_those_of_json(
+    tmp_path: Path, broker: Broker, registry: Registry
+) -> None:
+    """`on_schema_change` and the level of the subject: a new field is rescued, declared on request, and then lands."""
+    one = site(tmp_path, broker, registry, "avro", columns="", select="")
+    declared = tmp_path / "models/_sources.yml"
+    appending = "value_format: avro\n        on_schema_change: append_new_columns"
+    declared.write_text(declared.read_text().replace("value_format: avro", appending))
+    schema = {**FIRST, "fields": FIRST["fields"][:3]}
+    registry.require(f"{one.name}-value", "BACKWARD")
+    first = registry.register(f"{one.name}-value", json.dumps(schema))
+    tip = {"name": "tip", "type": ["null", "long"], "default": None}
+    second = registry.register(f"{one.name}-value", json.dumps({**schema, "fields": [*schema["fields"], tip]}))
+    wider = {**schema, "fields": [*schema["fields"], tip]}
+    send(one, framed(first, avro(schema, order(1))), framed(second, avro(wider, order(2, tip=7))))
+    assert one.tick().published
+
+    told = one.command("drift", "--write").output
+    assert f"the compatibility level of {one.name}-value is BACKWARD: a new schema may leave out" in told
+    assert "name: tip" in declared.read_text() and "bigint" in declared.read_text()
+    (tmp_path / "models/stg.sql").write_text("select id, shop, n, tip from {{ source('a', 'b') }}\n")
+    contract = tmp_path / "models/stg.yml"
+    contract.write_text(contract.read_text() + "      - {name: tip, data_type: bigint, description: It.}\n")
+    one.site.prepared = prepared(tmp_path)
+    send(one, framed(second, avro(wider, order(3, tip=9))))
+    assert one.tick().published
+
+    assert {row["id"]: row["tip"] for row in one.site.rows("stg")} == {"o1": None, "o2": 7, "o3": 9}
 
 
 def test_protobuf_with_references_and_nested_messages(tmp_path: Path, broker: Broker, registry: Registry) -> None:

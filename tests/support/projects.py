@@ -86,7 +86,6 @@ class Site:
     root: Path
     engine: Engine
     env: str = ""
-    connections: Mapping[str, Connection] = field(default_factory=dict)
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
     published: list[TickContext] = field(default_factory=list)
