@@ -272,6 +272,31 @@ class Files:
     csv: CsvText = CsvText()
 
 
+# What a column may say about a change event, by `from:`.
+DESCRIPTIONS = ("op", "position", "committed_at", "transaction", "snapshot", "table", "unavailable")
+# Units of a number that is a time.
+TIME_UNITS = ("milliseconds", "microseconds", "nanoseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How the lines of a source are a database's change events. `key` are the columns of the table's primary key.
+
+    `table`: events of any other table are quarantined; "" if it isn't checked. `decimals`: `text`, or `bytes` for the
+    unscaled value in base64, for events without schemas. `times`: units of times that are numbers, for the same.
+    """
+
+    format: str  # debezium
+    key: tuple[str, ...]
+    table: str = ""
+    decimals: str = "text"  # text | bytes
+    times: tuple[tuple[str, str], ...] = ()
+
+    def unit(self, column: str) -> str:
+        """Return the declared unit of a column's numbers; "" if none is declared."""
+        return dict(self.times).get(column, "")
+
+
 # Reasons of lines that are left out without a drop rule: by the WHERE of the model, or because they are empty.
 FILTERED, BLANK_LINE = "filtered by the model", "blank line"
 
@@ -331,6 +356,7 @@ class Source:
     drop_where: tuple[Drop, ...] = ()
     files: Files | None = None
     dead_letters: DeadLetters | None = None
+    changes: Changes | None = None
 
     @property
     def is_plain_folder(self) -> bool:
@@ -340,6 +366,8 @@ class Source:
     @property
     def has_faults(self) -> bool:
         """Return whether a record may be one that can't be read, so that `lines` has a column `fault`."""
+        if self.changes is not None:
+            return True
         if self.topic is not None:
             return self.topic.value_format in DECODED
         return self.files is not None and (self.format == CSV or bool(self.files.document))
@@ -357,7 +385,8 @@ class Source:
     @property
     def attached(self) -> tuple[Column, ...]:
         """Return the columns whose values come with a line instead of from its text."""
-        return tuple(column for column in self.columns if column.comes_from)
+        own = DESCRIPTIONS if self.changes is not None else ()
+        return tuple(column for column in self.columns if column.comes_from and column.comes_from not in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,6 +478,7 @@ class Project:
     suites: tuple[Suite, ...]
     functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
     exposures: tuple[Exposure, ...] = ()
+    built_in: tuple[Macro, ...] = ()  # macros that come with sqlrun, without the names of `macros`
 
     def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
         """Return those of the sources, given by their names in compiled SQL, whose lines land."""

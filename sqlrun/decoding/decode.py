@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlrun.decoding import avro, csv_file, json_document, json_lines, parquet, records
-from sqlrun.decoding.formats import AvroFile, Csv, FileFormat, JsonDocument, JsonLines, Parquet
+from sqlrun.decoding import avro, change_events, csv_file, json_document, json_lines, parquet, records
+from sqlrun.decoding.formats import AvroFile, ChangeLines, Csv, FileFormat, JsonDocument, JsonLines, Parquet
 from sqlrun.project import Column
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def decode(form: FileFormat, data: bytes, columns: Sequence[Column]) -> pa.Table
     match form:
         case JsonLines():
             return records.table(json_lines.lines(data))
+        case ChangeLines():
+            return change_events.decode(form, data)
         case JsonDocument():
             return json_document.decode(form, data)
         case Csv():

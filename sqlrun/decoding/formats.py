@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from sqlrun.project import Changes, Column
+
 MEGABYTE = 1024 * 1024
 Encoding: TypeAlias = Literal["utf-8", "latin-1", "windows-1252"]
 
@@ -12,6 +14,14 @@ Encoding: TypeAlias = Literal["utf-8", "latin-1", "windows-1252"]
 @dataclass(frozen=True, slots=True)
 class JsonLines:
     """One JSON object per line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLines:
+    """One change event of a database per line, in JSON."""
+
+    changes: Changes
+    columns: tuple[Column, ...]  # all of the source
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +76,4 @@ class AvroFile:
     max_block: int = 256 * MEGABYTE
 
 
-FileFormat: TypeAlias = JsonLines | JsonDocument | Csv | Parquet | AvroFile
+FileFormat: TypeAlias = JsonLines | ChangeLines | JsonDocument | Csv | Parquet | AvroFile

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import dashboards, exposures, seeds, settings, suites, unread_files
+from sqlrun.load import built_in_macros, dashboards, exposures, seeds, settings, suites, unread_files
 from sqlrun.load.contract import (
     MODEL_KEYS,
     SEED_KEYS,
@@ -71,7 +71,8 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) 
         models=(),
         seeds=tuple(_seeds(folder)),
         sources=tuple(_sources(folder)),
-        macros=tuple(_macros(folder)),
+        macros=(macros := tuple(_macros(folder))),
+        built_in=built_in_macros.beside(macros),
         suites=(),
         functions=found.functions,
     )

@@ -28,7 +28,8 @@ LARGEST_DOCUMENT = 1024**3
 
 def files(reader: Reader, table: Any, kind: str, columns: tuple[Column, ...]) -> Files | None:
     """Return what a source of files reads; None for a folder of JSON lines, which none of this is declared of."""
-    if kind == JSON and not any(key in table for key in OF_JSON) and not any(c.comes_from for c in columns):
+    planned = any(key in table for key in (*OF_JSON, "cdc")) or any(column.comes_from for column in columns)
+    if kind == JSON and not planned:
         return None
     default = Files()
     is_document = kind == JSON and ("document" in table or "max_document" in table)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqlrun.errors import Place
-from sqlrun.load import source_files
+from sqlrun.load import source_changes, source_files
 from sqlrun.load.contract import FROM, check_name, columns, unchecked
 from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.project import (
@@ -32,7 +32,7 @@ GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = (
     "name", "description", "format", "path", "on_schema_change", "if_unreadable", "columns", "topic", "topic_pattern",
     "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "drop_where", "files", "csv",
-    "document", "max_document", "dead_letters",
+    "document", "max_document", "dead_letters", "cdc",
 )  # fmt: skip
 DROP_KEYS = ("where", "reason")
 LETTER_KEYS = ("topic", "connection", "path", "pii")
@@ -41,12 +41,12 @@ FORMATS = (JSON, CSV, PARQUET, AVRO, KAFKA, DELTA)
 OF_LINES = ("on_schema_change", "if_unreadable", "drop_where", "dead_letters")
 # Keys that a source of the format has, beside those of all.
 OF_FORMAT = {
-    JSON: ("path", *source_files.OF_JSON, *OF_LINES),
+    JSON: ("path", "cdc", *source_files.OF_JSON, *OF_LINES),
     CSV: ("path", "files", "csv", *OF_LINES),
     PARQUET: ("path", "files", *OF_LINES),
     AVRO: ("path", "files", *OF_LINES),
     KAFKA: (
-        "topic", "topic_pattern", "connection", "value_format", "tombstones", "start", "max_offsets_per_tick",
+        "topic", "topic_pattern", "connection", "value_format", "tombstones", "start", "max_offsets_per_tick", "cdc",
         *OF_LINES,
     ),
     DELTA: ("path",),
@@ -105,6 +105,7 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
         drop_where=tuple(_drops(reader, table)),
         files=source_files.files(reader, table, kind, fields) if kind != KAFKA else None,
         dead_letters=_letters(reader, table),
+        changes=source_changes.changes(reader, table, kind, fields),
     )
 
 
@@ -177,7 +178,10 @@ def _topic(reader: Reader, table: Any) -> Topic:
         pattern=pattern,
         connection=reader.text(table, "connection", default.connection),
         value_format=reader.choice(table, "value_format", VALUE_FORMATS, default.value_format),
-        tombstones=reader.choice(table, "tombstones", ("rows", "drop"), default.tombstones),
+        # A tombstone follows the change event that says the same.
+        tombstones=reader.choice(
+            table, "tombstones", ("rows", "drop"), default.tombstones if table.get("cdc") is None else "drop"
+        ),
         start=reader.choice(table, "start", ("earliest", "latest"), default.start),
         max_offsets_per_tick=_most_offsets(reader, table),
     )
@@ -211,6 +215,8 @@ def _check_attached(reader: Reader, table: Any, kind: str, fields: tuple[Column,
         if not column.comes_from:
             continue
         place = reader.value_place(nodes[column.name], FROM)
+        if table.get("cdc") is not None and source_changes.check_described(reader, place, column):
+            continue
         if kind != KAFKA:
             source_files.check_attached(reader, nodes[column.name], column)
         elif column.comes_from.startswith(HEADER) and column.comes_from != HEADER:

@@ -78,6 +78,9 @@ def _source(source: Source) -> list[object]:
         known.append([[column.name, column.comes_from] for column in source.attached])
     if source.files is not None:
         known += _files(source, source.files)
+    if source.changes is not None:
+        described = [[column.name, column.comes_from] for column in source.columns if column.comes_from]
+        known.append(["changes", *map(str, astuple(source.changes)), described])
     if source.drop_where:
         # Not the reasons: no table stores them.
         known.append(["drop_where", drops.canonical(source)])

@@ -118,13 +118,13 @@ class _Engine:
         self._project = project
         self._calls = Calls(known, CHECK_CHOICES if check else None)
         self.config: Mapping[str, object] = {}
-        self._texts = {macro.file: macro.text for macro in project.macros}
+        self._listed = (*project.macros, *project.built_in)
+        self._texts = {macro.file: macro.text for macro in self._listed}
         self._models = {check} if check else {model.file for model in project.models}
         self._budget = Budget()
-        self._listed = project.macros
         # Resolved at the call, so that macros may call each other regardless of their files' order.
         self._macros: dict[str, Any] = {}
-        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in project.macros}}
+        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in self._listed}}
         self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
         self._env: Any = None
 

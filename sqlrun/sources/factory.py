@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from sqlrun.decoding import confluent
+from sqlrun.decoding.change_events import ChangeEvents
 from sqlrun.errors import SourceError
 from sqlrun.project import JSON, KAFKA, Connection, Source, Topic
 from sqlrun.source_api import SourceReader, Values
@@ -15,7 +16,7 @@ from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
 from sqlrun.sources.kafka_client import Client
-from sqlrun.sources.message_values import Delimited, Registered
+from sqlrun.sources.message_values import Changed, Delimited, Registered
 from sqlrun.sources.registry import Registry
 
 # Turns texts of quarantined lines into their texts now, and the reasons why one can't be read.
@@ -41,7 +42,11 @@ def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) 
                     f"doesn't have. {known} Add it under `connections:` of the profile"
                 )
             client = Client(name, connections[name])
-            return Kafka(source.topic, source.attached, client, _values(source, source.topic, client))
+            values = _values(source, source.topic, client)
+            if source.changes is not None:
+                events = ChangeEvents(source.changes, source.columns)
+                values = Changed(events, values if isinstance(values, Registered) else None)
+            return Kafka(source.topic, source.attached, client, values)
         case _:
             raise AssertionError(f"unsupported format {source.format}")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.decoding import compression
 from sqlrun.decoding.decode import decode
-from sqlrun.decoding.formats import AvroFile, Csv, Encoding, FileFormat, JsonDocument, JsonLines, Parquet
+from sqlrun.decoding.formats import AvroFile, ChangeLines, Csv, Encoding, FileFormat, JsonDocument, JsonLines, Parquet
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import BLANK_LINE, CSV, JSON, PARQUET, Column, Source
 from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Streaming
@@ -37,6 +37,8 @@ def format_of(source: Source) -> FileFormat:
     files = source.files
     assert files is not None
     match source.format:
+        case _ if source.changes is not None:
+            return ChangeLines(source.changes, source.columns)
         case _ if source.format == JSON and not files.document:
             return JsonLines()
         case _ if source.format == JSON:
@@ -144,7 +146,9 @@ class Files(source_folder.FileParts):
 
     def _is_growing(self, name: str, stat: Position) -> bool:
         """Return whether a text file was changed a moment ago and its last line doesn't end."""
-        is_text = isinstance(self.form, JsonLines | Csv) and not name.lower().endswith(tuple(compression.CODECS))
+        is_text = isinstance(self.form, JsonLines | ChangeLines | Csv) and not name.lower().endswith(
+            tuple(compression.CODECS)
+        )
         return is_text and source_folder.half_written(self.location, name, stat)
 
     def _numbers(self, name: str, wanted: set[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlrun.decoding import confluent, csv_file, records
+from sqlrun.decoding.change_events import ChangeEvents
 from sqlrun.decoding.formats import Csv
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import Column
@@ -76,6 +77,59 @@ class Delimited:
             return records.visible(text), f"CSV: {table.num_rows:,} records in one message"
         (row,) = table.to_pylist()
         return row["value"], row["fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Values that are change events of a database, in JSON or of a schema in a registry."""
+
+    events: ChangeEvents
+    registered: Registered | None = None
+
+    def decoder(self) -> Decode:
+        """Return what decodes values."""
+        if self.registered is None:
+            return self._of_json
+        return _ChangedOfSchema(self.events, self.registered.decoder()).decode
+
+    def _of_json(self, values: Sequence[bytes | None], members: Sequence[str]) -> tuple[list[str], list[str | None]]:
+        texts = [None if value is None else attached.text_of(confluent.json_of(value)) for value in values]
+        return change_lines(self.events, texts, [None] * len(texts), members)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangedOfSchema:
+    """What decodes change events whose schemas are in a registry."""
+
+    events: ChangeEvents
+    inner: Decode
+
+    def decode(self, values: Sequence[bytes | None], members: Sequence[str]) -> tuple[list[str], list[str | None]]:
+        texts, faults = self.inner(values, [""] * len(values))
+        found = [None if value is None else text for value, text in zip(values, texts, strict=True)]
+        return change_lines(self.events, found, faults, members)
+
+
+def change_lines(
+    events: ChangeEvents, texts: Sequence[str | None], faults: Sequence[str | None], members: Sequence[str]
+) -> tuple[list[str], list[str | None]]:
+    """Return the lines of change events, and why others have none. A text that is None or blank stays without a row."""
+    lines, reasons = list[str](), list[str | None]()
+    for text, fault, member in zip(texts, faults, members, strict=True):
+        line, reason = text or "", fault
+        if text is None:
+            line = attached.joined(None, member)
+        elif fault is None and not blank_lines.is_blank(text):
+            try:
+                found = events.line(text)
+                if found is None:
+                    raise Undecodable("the change event has no payload")
+                line = attached.joined(found, member)
+            except Undecodable as error:
+                line, reason = records.visible(text), error.reason
+        lines.append(line)
+        reasons.append(reason)
+    return lines, reasons
 
 
 def _is_plain(text: str) -> bool:

@@ -272,6 +272,7 @@ def of_source() -> dict[str, Case]:
             "on_schema_change": Case(setting(on_schema_change="fail"), refused_in_a_tick, ({**LINES[0], "more": 1},)),
             "drop_where": Case(setting(drop_where=[{"where": "nope = 1", "reason": "r"}]), "SR304"),
             "dead_letters": Case(setting(dead_letters={"path": "data/orders/dead"}), "SR754"),
+            "cdc": Case(setting(cdc={"format": "debezium", "key": ["nope"]}), "SR110"),
             "files": Case(setting(files="../*.json"), "SR110"),
             "csv": Case(setting(csv={"header": False}), "SR102"),
             "document": Case(setting(document="list"), "SR110"),

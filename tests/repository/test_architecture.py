@@ -348,6 +348,7 @@ def test_text_is_split_at_line_feeds_alone() -> None:
 WITHOUT_TIMES = {
     "check.arrow_evaluator", "check.chunked", "check.comparable_columns", "check.great_expectations", "check.measure",
     "check.quarantine_limit", "check.regex_guard", "check.relationships", "commands.debug", "commands.quarantine_queue",
+    "decoding.change_events",
     "decoding.csv_file", "decoding.csv_records", "decoding.json_text", "decoding.parquet", "engines.auto",
     "engines.delta.deletion_vectors", "engines.delta.log_entries", "engines.delta.state", "engines.duckdb.merge",
     "engines.spark.executor_reading", "engines.spark.merge", "engines.spark.planned", "land.accounting",

@@ -1,0 +1,377 @@
+"""Change events of Debezium, as lines with the columns of a table. Pure.
+
+An event is an envelope with `op`, `before`, `after` and `source`, or the flat object that Debezium's transformation
+`ExtractNewRecordState` makes of one; with its schema (`schema` and `payload`) or without; or a line of the embedded
+engine, with `topic`, `key` and `value`. A line has the row's columns and the declared columns that describe the change,
+such as the position in the database's log. Positions are texts that sort as the changes happened.
+
+What an event doesn't say stays unknown: of a delete's `before` only the key is read, because Postgres fills its other
+columns with defaults, and a large value that a change left alone is NULL and named as unavailable.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.decoding import json_lines
+from sqlrun.decoding.formats import ChangeLines
+from sqlrun.decoding.records import Fault, quoted, table
+from sqlrun.decoding.undecodable import Undecodable
+from sqlrun.project import Changes, Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLANKS = " \t\r\n"
+# Debezium's own text for a value that the database doesn't send because the change left it alone.
+PLACEHOLDER = "__debezium_unavailable_value"
+UNAVAILABLE: tuple[object, ...] = (
+    PLACEHOLDER,
+    base64.b64encode(PLACEHOLDER.encode()).decode(),
+    [PLACEHOLDER],
+    [str(ord(letter)) for letter in PLACEHOLDER],
+    {PLACEHOLDER: PLACEHOLDER},
+)
+# Order of changes at one position: a snapshot's row is older than a change, and a key changes by delete and insert.
+RANKS = {"r": 0, "d": 1, "t": 1, "c": 2, "u": 2}
+TRUNCATE, DELETE = "t", "d"
+MICROSECONDS = {"microseconds": 1, "milliseconds": 1000}
+# Units of a number by the name of its schema.
+UNIT_OF = {
+    "io.debezium.time.Timestamp": "milliseconds",
+    "io.debezium.time.MicroTimestamp": "microseconds",
+    "io.debezium.time.NanoTimestamp": "nanoseconds",
+    "org.apache.kafka.connect.data.Timestamp": "milliseconds",
+}
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+SCALE = re.compile(r"decimal\([0-9]+, ?([0-9]+)\)")
+NESTED = ("array<", "struct<", "map<")
+EPOCH = datetime(1970, 1, 1)
+FLAT = ("__source_", "__")
+ENGINE = frozenset({"topic", "key", "value"})
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Undecodable("the change event has a member twice")
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise Undecodable(f"the change event isn't JSON: {name}")
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=_Number, parse_float=_Number, parse_constant=_constant, object_pairs_hook=_members
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One change. `row` has the values of the row, or those of its key; `types` the schemas of its fields, if sent."""
+
+    op: str
+    row: Mapping[str, Any]
+    source: Mapping[str, Any]
+    transaction: str | None
+    types: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEvents:
+    """What turns change events into lines. `columns` are all columns of the source."""
+
+    changes: Changes
+    columns: tuple[Column, ...]
+    _declared: dict[str, Column] = field(init=False, repr=False)
+    _described: tuple[Column, ...] = field(init=False, repr=False)
+    _tells_unavailable: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Divide the columns into the row's and the ones that describe the change."""
+        described = tuple(column for column in self.columns if column.comes_from in WRITERS)
+        object.__setattr__(self, "_declared", {c.name: c for c in self.columns if not c.comes_from})
+        object.__setattr__(self, "_described", described)
+        object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in described))
+
+    def line(self, text: str) -> str | None:
+        """Return the line of an event; None for a tombstone, which follows a delete.
+
+        Raises: Undecodable.
+        """
+        event = self._event(text)
+        if event is None:
+            return None
+        self._check_table(event.source)
+        row, absent = self._row(event)
+        if absent and not self._tells_unavailable:
+            raise Undecodable(
+                f"the value of `{absent[0]}` is unavailable: the change left it alone. Declare a column with "
+                "`from: unavailable`"
+            )
+        about = (f"{quoted(c.name)}:{WRITERS[c.comes_from](event, absent)}" for c in self._described)
+        found = f"{{{','.join((*about, *(f'{quoted(name)}:{value}' for name, value in row.items())))}}}"
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise Undecodable("the change event has half a surrogate pair") from None
+        return found
+
+    def _event(self, text: str) -> _Event | None:
+        found = _json(text)
+        if isinstance(found, dict) and found.keys() >= ENGINE:
+            found = found["value"]
+        types: Mapping[str, Any] = {}
+        if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
+            found, types = found["payload"], _types(found["schema"])
+        if found is None:
+            return None
+        if not isinstance(found, dict):
+            raise Undecodable("the change event isn't an object")
+        if "op" in found and isinstance(found.get("source"), dict):
+            return self._enveloped(found, types)
+        if "__op" in found:
+            return self._flat(found, types)
+        raise Undecodable("the object is no change event: it has neither `op` and `source` nor `__op`")
+
+    def _enveloped(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> _Event:
+        op = _op(found["op"])
+        row = found.get("before" if op == DELETE else "after")
+        if op == TRUNCATE:
+            row = {}
+        elif not isinstance(row, dict):
+            raise Undecodable(f"the change event `{op}` has no `{'before' if op == DELETE else 'after'}`")
+        transaction = found.get("transaction")
+        number = found["source"].get("txId", transaction.get("id") if isinstance(transaction, dict) else None)
+        return _Event(op, row, found["source"], None if number is None else str(number), types)
+
+    def _flat(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> _Event:
+        row = {name: value for name, value in found.items() if not name.startswith("__")}
+        source: dict[str, Any] = {}
+        for prefix in reversed(FLAT):
+            source |= {name.removeprefix(prefix): v for name, v in found.items() if name.startswith(prefix)}
+        number = source.get("txId", source.get("transaction_id"))
+        return _Event(_op(found["__op"]), row, source, None if number is None else str(number), types)
+
+    def _row(self, event: _Event) -> tuple[dict[str, str], list[str]]:
+        """Return the JSON texts of a row's members, and the names of the unavailable ones."""
+        keys = self.changes.key
+        if event.op == TRUNCATE:
+            return dict.fromkeys(self._declared, "null"), []
+        for key in keys:
+            if event.row.get(key) is None:
+                raise Undecodable(f"the change event has no key `{key}`")
+        if event.op == DELETE:
+            texts = dict.fromkeys(self._declared, "null")
+            return texts | {key: self._text(key, event.row[key], event.types) for key in keys}, []
+        absent = [name for name, value in event.row.items() if value in UNAVAILABLE]
+        return {
+            name: "null" if name in absent else self._text(name, value, event.types)
+            for name, value in event.row.items()
+        }, absent
+
+    def _text(self, name: str, value: Any, types: Mapping[str, Mapping[str, Any]]) -> str:
+        """Return the JSON text of a value, as its column's type reads it."""
+        column = self._declared.get(name)
+        if value is None or column is None:
+            return _written(value)
+        kind, schema = column.type, types.get(name, {})
+        if kind.startswith("decimal"):
+            return self._decimal(kind, value, schema)
+        if isinstance(value, _Number) and kind == "date":
+            return _date(value)
+        if isinstance(value, _Number) and kind.startswith("timestamp"):
+            unit = UNIT_OF.get(str(schema.get("name"))) or self.changes.unit(name)
+            if not unit:
+                raise Undecodable(f"`{name}` is a number. Declare its unit: `times: {{{name}: milliseconds}}` of `cdc`")
+            return _time(value, unit)
+        if type(value) is str and kind.startswith(NESTED):
+            # The text of a column of type json.
+            return _written(_json(value))
+        return _written(value)
+
+    def _decimal(self, kind: str, value: Any, schema: Mapping[str, Any]) -> str:
+        if isinstance(value, dict) and value.keys() == {"scale", "value"}:
+            return _unscaled(value["value"], str(value["scale"]))
+        if type(value) is not str:
+            return _written(value)
+        if schema.get("name") == DECIMAL:
+            return _unscaled(value, str(schema.get("parameters", {}).get("scale", "0")))
+        found = SCALE.fullmatch(kind)
+        if self.changes.decimals == "bytes" and found:
+            return _unscaled(value, found[1])
+        return value if NUMBER.fullmatch(value) else quoted(value)
+
+    def _check_table(self, source: Mapping[str, Any]) -> None:
+        """Raise Undecodable for an event of another table than the declared one."""
+        wanted = self.changes.table
+        parts = [str(source[part]) for part in ("db", "schema", "table") if source.get(part)]
+        if wanted and ".".join(parts[-len(wanted.split(".")) :]) != wanted:
+            raise Undecodable(f"the change event is of the table `{'.'.join(parts)}`, not of `{wanted}`")
+
+
+def decode(form: ChangeLines, data: bytes) -> pa.Table:
+    """Return the lines of a file of change events, and the reasons why others have none; a tombstone is blank."""
+    events = ChangeEvents(form.changes, form.columns)
+    lines, faults = list[str](), dict[int, Fault]()
+    for number, text in enumerate(json_lines.lines(data).to_pylist()):
+        try:
+            lines.append("" if not text.strip(BLANKS) else events.line(text) or "")
+        except Undecodable as error:
+            faults[number] = Fault(text, error.reason)
+    return table(lines, faults)
+
+
+def _json(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise Undecodable(f"the change event isn't JSON: {str(error).partition(':')[0]}") from None
+
+
+def _types(schema: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the schemas of a row's fields by name: of the envelope's `after`, or of the flat object."""
+    fields = _by_name(schema)
+    return _by_name(fields.get("after", schema))
+
+
+def _by_name(schema: Any) -> dict[str, Mapping[str, Any]]:
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    return {str(one.get("field")): one for one in fields or () if isinstance(one, dict)}
+
+
+def _op(value: Any) -> str:
+    if type(value) is not str or value not in RANKS:
+        raise Undecodable(f"the change event has the unknown operation {_written(value)}")
+    return value
+
+
+def _written(value: Any) -> str:
+    """Return a value's JSON text, with the digits that it had."""
+    match value:
+        case None:
+            return "null"
+        case True | False:
+            return "true" if value else "false"
+        case _Number():
+            return str(value)
+        case str():
+            return quoted(value)
+        case list():
+            return f"[{','.join(map(_written, value))}]"
+        case _:
+            return f"{{{','.join(f'{quoted(name)}:{_written(one)}' for name, one in value.items())}}}"
+
+
+def _unscaled(value: Any, scale: str) -> str:
+    """Return a decimal from its unscaled value, the two's complement in base64.
+
+    >>> _unscaled("AYY=", "2"), _unscaled("/w==", "3"), _unscaled("AA==", "0"), _unscaled("AQ==", "-2")
+    ('3.90', '-0.001', '0', '100')
+    """
+    try:
+        number, places = int.from_bytes(base64.b64decode(str(value), validate=True), "big", signed=True), int(scale)
+    except (binascii.Error, ValueError):
+        raise Undecodable("a decimal isn't the bytes of a number") from None
+    if places <= 0:
+        return str(number * 10**-places)
+    digits = str(abs(number)).rjust(places + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def _date(days: str) -> str:
+    """Return a date from its days since 1970; any other number as it is, so that it is quarantined.
+
+    >>> _date("20000"), _date("-1"), _date("99999999")
+    ('"2024-10-04"', '"1969-12-31"', '99999999')
+    """
+    try:
+        return f'"{date(1970, 1, 1) + timedelta(days=int(days))}"'
+    except (ValueError, OverflowError):
+        return days
+
+
+def _time(number: str, unit: str) -> str:
+    """Return a time in UTC from a number since 1970, to the microsecond; any other number as it is.
+
+    >>> _time("1795502118514", "milliseconds"), _time("-1", "microseconds"), _time("1e400", "microseconds")
+    ('"2026-11-24T06:35:18.514000Z"', '"1969-12-31T23:59:59.999999Z"', '1e400')
+    """
+    try:
+        whole = int(number)
+        micros = whole // 1000 if unit == "nanoseconds" else whole * int(MICROSECONDS[unit])
+        return f'"{(EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")}Z"'
+    except (ValueError, OverflowError):
+        return number
+
+
+def position(event: _Event) -> str:
+    """Return the position of a change in the database's log, as a text that sorts as the changes happened.
+
+    Postgres: the log sequence number. MySQL: the number of the binlog's file, the position in it, and the row's.
+
+    Raises: Undecodable if the event has none.
+    """
+    source = event.source
+    try:
+        if source.get("lsn") is not None:
+            return f"{int(source['lsn']):020}/{RANKS[event.op]}"
+        if source.get("file") and source.get("pos") is not None:
+            number = int(str(source["file"]).rpartition(".")[2])
+            row = int(source.get("row") or 0)
+            return f"{number:010}/{int(source['pos']):020}/{row:010}/{RANKS[event.op]}"
+    except ValueError:
+        pass
+    raise Undecodable("the change event has no position: neither `lsn` nor `file` and `pos`")
+
+
+def _position(event: _Event, absent: Sequence[str]) -> str:
+    return quoted(position(event))
+
+
+def _committed(event: _Event, absent: Sequence[str]) -> str:
+    """Return when the database committed the change."""
+    for name, unit in (("ts_ns", "nanoseconds"), ("ts_us", "microseconds"), ("ts_ms", "milliseconds")):
+        if event.source.get(name) is not None:
+            return _time(str(event.source[name]), unit)
+    return "null"
+
+
+def _snapshot(event: _Event, absent: Sequence[str]) -> str:
+    value = event.source.get("snapshot")
+    return "null" if value in (None, "false", False) else quoted(str(value).lower())
+
+
+def _table(event: _Event, absent: Sequence[str]) -> str:
+    return quoted(".".join(str(event.source[part]) for part in ("schema", "table") if event.source.get(part)))
+
+
+def _names(names: Iterable[str]) -> str:
+    return f"[{','.join(map(quoted, names))}]"
+
+
+# What a column may say about a change, with what writes its JSON text; the keys are `project.DESCRIPTIONS`.
+WRITERS: dict[str, Callable[[_Event, Sequence[str]], str]] = {
+    "op": lambda event, absent: quoted(event.op),
+    "position": _position,
+    "committed_at": _committed,
+    "transaction": lambda event, absent: "null" if event.transaction is None else quoted(event.transaction),
+    "snapshot": _snapshot,
+    "table": _table,
+    "unavailable": lambda event, absent: _names(absent),
+}

@@ -1,0 +1,50 @@
+{#- The current rows of a table, from the changes that a database sent: the newest change of each key, unless it deletes.
+
+`changes` is the model that lands the changes, with the columns `op` and `position`, and `unavailable` if that is used.
+Its rows may have been sent twice, late, or in another order. `key` and `columns` are lists of its columns. A column in
+`unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change has had one.
+A row older than the newest TRUNCATE is gone. The grain is the key. It is a whole query: the text of a model, or a query
+in FROM.
+
+    {{ current_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
+-#}
+{%- macro current_rows(changes, key, columns, unavailable=[]) -%}
+{%- set keys = key | join(', ') -%}
+with
+
+latest as (
+    select {{ (key + columns) | join(', ') }}, op, position
+    from {{ changes }}
+    where op <> 't'
+    qualify row_number() over (partition by {{ keys }} order by position desc) = 1
+)
+{%- for column in unavailable %},
+
+known_{{ loop.index }} as (
+    select {{ keys }}, {{ column }}, true as is_known
+    from {{ changes }}
+    where op <> 't' and not array_contains(unavailable, '{{ column }}')
+    qualify row_number() over (partition by {{ keys }} order by position desc) = 1
+)
+{%- endfor %}
+
+select
+    {%- for column in key + columns %}
+    latest.{{ column }},
+    {%- endfor %}
+    {%- for column in unavailable %}
+    known_{{ loop.index }}.{{ column }},
+    {%- endfor %}
+    {%- if unavailable %}
+    {% for column in unavailable %}{{ " and " if not loop.first }}known_{{ loop.index }}.is_known is not null{% endfor %} as is_resolved,
+    {%- endif %}
+    latest.position
+from latest
+{%- for column in unavailable %}
+{%- set known = "known_" ~ loop.index %}
+left join {{ known }}
+    on {% for name in key %}{{ " and " if not loop.first }}latest.{{ name }} = {{ known }}.{{ name }}{% endfor %}
+{%- endfor %}
+where latest.op <> 'd'
+    and latest.position > coalesce((select max(position) from {{ changes }} where op = 't'), '')
+{%- endmacro -%}

@@ -1,0 +1,66 @@
+{#- All versions of a table's rows, from the changes that a database sent, each with the time in which it was valid.
+
+The arguments are those of `current_rows`; `changes` also has `committed_at`. A version is valid in the half-open span
+[valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A deletion or a TRUNCATE ends a version
+and begins none. The grain is the key and `position`. It is a whole query: the text of a model, or a query in FROM.
+
+    {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
+-#}
+{%- macro history_rows(changes, key, columns) -%}
+{%- set keys = key | join(', ') -%}
+with
+
+once as (
+    -- a change that was sent twice is one change
+    select {{ (key + columns) | join(', ') }}, op, position, committed_at
+    from {{ changes }}
+    where op <> 't'
+    qualify row_number() over (partition by {{ keys }}, position order by committed_at) = 1
+),
+
+versions as (
+    select
+        {{ (key + columns) | join(', ') }},
+        op,
+        position,
+        committed_at as valid_from,
+        lead(position) over (partition by {{ keys }} order by position) as next_position,
+        lead(committed_at) over (partition by {{ keys }} order by position) as next_from
+    from once
+),
+
+truncates as (
+    select position, min(committed_at) as committed_at
+    from {{ changes }}
+    where op = 't'
+    group by position
+),
+
+truncated as (
+    select
+        {%- for column in key %}
+        versions.{{ column }},
+        {%- endfor %}
+        versions.position,
+        min(truncates.committed_at) as ended_at
+    from versions
+    inner join truncates
+        on truncates.position > versions.position
+        and (versions.next_position is null or truncates.position < versions.next_position)
+    group by {% for column in key %}versions.{{ column }}, {% endfor %}versions.position
+)
+
+select
+    {%- for column in key + columns %}
+    versions.{{ column }},
+    {%- endfor %}
+    versions.position,
+    versions.valid_from,
+    coalesce(truncated.ended_at, versions.next_from) as valid_to,
+    versions.next_from is null and truncated.ended_at is null as is_current
+from versions
+left join truncated
+    on {% for column in key %}versions.{{ column }} = truncated.{{ column }} and {% endfor -%}
+    versions.position = truncated.position
+where versions.op <> 'd'
+{%- endmacro -%}

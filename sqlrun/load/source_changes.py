@@ -1,0 +1,76 @@
+"""YAML values to the change events of a source. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.project import DESCRIPTIONS, KAFKA, TIME_UNITS, Changes, Column
+
+CDC_KEYS = ("format", "key", "table", "decimals", "times")
+FORMATS = ("debezium",)
+DECIMALS = ("text", "bytes")
+# Types of a column that describes a change.
+TYPES = {
+    "op": "string", "position": "string", "committed_at": "timestamp", "transaction": "string", "snapshot": "string",
+    "table": "string", "unavailable": "array<string>",
+}  # fmt: skip
+# Formats of a topic's values that change events are written in.
+VALUES = ("json", "avro")
+
+
+def changes(reader: Reader, table: Any, kind: str, columns: tuple[Column, ...]) -> Changes | None:
+    """Return how the lines of a source are change events; None if they aren't."""
+    if table.get("cdc") is None:
+        return None
+    at = reader.value_place(table, "cdc")
+    node = reader.mapping(table["cdc"], at, "`cdc`", CDC_KEYS, ("format", "key"))
+    names = {column.name for column in columns if not column.comes_from}
+    key = reader.texts(node, "key")
+    for name in key:
+        if name not in names:
+            message = f"the key column `{name}` isn't a column of the source"
+            reader.problem("SR110", reader.value_place(node, "key"), message, "List it under `columns`.")
+    if kind == KAFKA and reader.text(table, "value_format", VALUES[0]) not in VALUES:
+        message = "`cdc` needs `value_format: json` or `avro`"
+        reader.problem("SR110", reader.value_place(table, "value_format"), message, "Change events are objects.")
+    for word in ("document", "max_document"):
+        if word in table:
+            hint = "Change events are one a line: remove it."
+            reader.problem("SR102", reader.place(table, word), f"`{word}` has no effect beside `cdc`", hint)
+    return Changes(
+        format=reader.choice(node, "format", FORMATS, FORMATS[0]),
+        key=tuple(key),
+        table=reader.text(node, "table"),
+        decimals=reader.choice(node, "decimals", DECIMALS, DECIMALS[0]),
+        times=tuple(_times(reader, node, names)),
+    )
+
+
+def _times(reader: Reader, node: Any, names: set[str]) -> list[tuple[str, str]]:
+    """Return the units of columns; each must be a column of the source."""
+    if not isinstance(node.get("times"), Mapping):
+        if node.get("times") is not None:
+            hint = f"Write `times: {{updated_at: {TIME_UNITS[0]}}}`."
+            reader.problem("SR103", reader.value_place(node, "times"), "`times` must be a mapping", hint)
+        return []
+    found = []
+    for name in node["times"]:
+        place = reader.value_place(node["times"], name)
+        if name not in names:
+            message = f"`times` names `{name}`, which isn't a column of the source"
+            reader.problem("SR110", place, message, "Name a column of type timestamp.")
+        found.append((str(name), reader.choice(node["times"], name, TIME_UNITS, TIME_UNITS[0])))
+    return found
+
+
+def check_described(reader: Reader, place: Any, column: Column) -> bool:
+    """Return whether a column describes a change; record a problem if it can't have its type."""
+    if column.comes_from not in DESCRIPTIONS:
+        return False
+    wanted = TYPES[column.comes_from]
+    if column.type != wanted:
+        message = f"the column `{column.name}` from `{column.comes_from}` can't be of type {column.type}"
+        reader.problem("SR110", place, message, f"Set `data_type: {wanted}`.")
+    return True

@@ -1,0 +1,233 @@
+"""The changes that a database sent, as its current rows and as their history: equal to the database itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sqlrun.cli.main import main
+from sqlrun.engine_api import Engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import ProjectError
+from sqlrun.project import Connection
+from tests.sources.test_kafka import numbers
+from tests.support import kafka_site
+from tests.support.databases import Database, delivered, lines
+from tests.support.projects import Site, prepared
+from tests.support.servers import topics
+from tests.support.servers.kafka import Broker
+from tests.support.servers.topics import Message
+
+ENGINE = DuckDBEngine()
+AT = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
+DESCRIBED = {
+    "op": "string", "position": "string", "committed_at": "timestamp", "unavailable": "array<string>"
+}  # fmt: skip
+MODELS = {
+    "changes": ({"id": "bigint", "name": "string", "body": "string", **DESCRIBED}, "id, position"),
+    "docs": (
+        {"id": "bigint", "name": "string", "body": "string", "is_resolved": "boolean", "position": "string"}, "id",
+    ),
+    "docs_history": (
+        {
+            "id": "bigint", "name": "string", "position": "string", "valid_from": "timestamp",
+            "valid_to": "timestamp", "is_current": "boolean",
+        },
+        "id, position",
+    ),
+}  # fmt: skip
+QUERIES = {
+    "changes": "select id, name, body, op, position, committed_at, unavailable from {{ source('shop', 'docs') }}",
+    "docs": "{{ current_rows(ref('changes'), key=['id'], columns=['name'], unavailable=['body']) }}",
+    "docs_history": "{{ history_rows(ref('changes'), key=['id'], columns=['name']) }}",
+}
+
+
+def project(folder: Path, engine: Engine, kind: str = "path: data/orders", **more: Any) -> Site:
+    """Write a project of three models over the changes of one table."""
+    (folder / "data/orders").mkdir(parents=True)
+    columns = ""
+    for name, of_type in MODELS["changes"][0].items():
+        comes = f", from: {name}" if name in DESCRIBED else ""
+        columns += f"          - {{name: {name}, data_type: {of_type}, description: It.{comes}}}\n"
+    texts = {
+        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
+        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
+        "models/_sources.yml": (
+            f"sources:\n  - name: shop\n    tables:\n      - name: docs\n        {kind}\n"
+            f"        cdc: {{format: debezium, key: [id], table: public.docs}}\n        columns:\n{columns}"
+        ),
+    }
+    for name, (types, grain) in MODELS.items():
+        texts[f"models/{name}.sql"] = QUERIES[name] + "\n"
+        listed = "".join(f"      - {{name: {n}, data_type: {t}, description: It.}}\n" for n, t in types.items())
+        repeats = "    repeats: true\n" if name == "changes" else ""
+        texts[f"models/{name}.yml"] = (
+            f"models:\n  - name: {name}\n    description: It.\n    grain: [{grain}]\n{repeats}    columns:\n{listed}"
+        )
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return Site(folder, engine, **more)
+
+
+def current(site: Site) -> dict[int, dict[str, Any]]:
+    rows = site.rows("docs")
+    assert all(row["is_resolved"] for row in rows)
+    return {row["id"]: {"name": row["name"], "body": row["body"]} for row in rows}
+
+
+def history(site: Site) -> list[tuple[Any, ...]]:
+    return sorted(
+        (row["id"], row["name"] or "", micros(row["valid_from"]), micros(row["valid_to"]) or 0)
+        for row in site.rows("docs_history")
+    )
+
+
+def expected_history(database: Database) -> list[tuple[Any, ...]]:
+    return sorted((v.key, v.row["name"] or "", v.since, v.until or 0) for v in database.versions)
+
+
+def micros(at: datetime | None) -> int | None:
+    if at is None:
+        return None
+    return round(
+        (at.replace(tzinfo=timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)) / timedelta(microseconds=1)
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_log_that_is_delivered_twice_and_in_disorder_is_the_database(tmp_path: Path, seed: int) -> None:
+    holds(project(tmp_path, ENGINE), seed)
+
+
+def holds(site: Site, seed: int, transactions: int = 60) -> None:
+    """Land a random database's log, tick by tick, and compare both tables with the database itself."""
+    database, random = Database(seed), Random(seed)
+    database.run(transactions)
+    for number, batch in enumerate(delivered(database.log, random)):
+        site.write(f"{number:03}.json", lines(batch))
+        result = site.tick(AT + timedelta(minutes=5 * number))
+        assert result.published, [node.message for node in result.nodes]
+
+    assert current(site) == database.rows
+    assert history(site) == expected_history(database)
+
+
+def test_each_tick_has_the_rows_of_that_moment(tmp_path: Path) -> None:
+    """A log that comes in its order is the database as it was at the end of each batch."""
+    site, database = project(tmp_path, ENGINE), Database(7)
+    for number in range(6):
+        sent = len(database.log)
+        database.run(8)
+        site.write(f"{number:03}.json", lines(database.log[sent:]))
+        assert site.tick(AT + timedelta(minutes=5 * number)).published
+        assert current(site) == database.rows
+        assert history(site) == expected_history(database)
+
+
+def test_a_snapshot_never_hides_a_newer_change(tmp_path: Path) -> None:
+    site, database = project(tmp_path, ENGINE), Database(3)
+    database.run(20)
+    database.log.clear()
+    database.snapshot()
+    database.run(20)
+    newer = [event for event in database.log if event["op"] != "r"]
+    for number, batch in enumerate((newer, [event for event in database.log if event["op"] == "r"])):
+        site.write(f"{number}.json", lines(batch))
+        assert site.tick(AT + timedelta(minutes=5 * number)).published
+
+    assert current(site) == database.rows
+
+
+def test_a_value_that_no_change_had_is_reported(tmp_path: Path) -> None:
+    """The log begins in the middle: the row says that its value isn't known, instead of NULL without a word."""
+    site, database = project(tmp_path, ENGINE), Database(5)
+    database.run(40)
+    (last,) = [event for event in database.log if event["op"] == "u"][-1:]
+    last["after"]["body"] = "__debezium_unavailable_value"
+    site.write("a.json", lines([last]))
+    assert site.tick(AT).published
+
+    assert [(row["body"], row["is_resolved"]) for row in site.rows("docs")] == [(None, False)]
+
+
+def test_what_is_no_change_is_quarantined(tmp_path: Path) -> None:
+    site, database = project(tmp_path, ENGINE), Database(1)
+    database.run(3)
+    other = json.loads(json.dumps(database.log[0]))
+    other["source"]["table"] = "other"
+    site.write("a.json", [*lines(database.log), json.dumps(other), "{}", "", '{"topic":"t","key":null,"value":null}'])
+    assert site.tick(AT).published
+
+    assert current(site) == database.rows
+    told = CliRunner().invoke(main, ["--project-dir", str(site.root), "quarantine", "show", "changes", "--json"])
+    reasons = sorted(row["reason"] for row in json.loads(told.output))
+    assert [reason.partition(":")[0] for reason in reasons] == [
+        "the change event is of the table `shop.public.other`, not of `public.docs`",
+        "the object is no change event",
+    ]
+
+
+def values(events: Iterable[dict[str, Any]]) -> list[Message]:
+    """Return events as messages; a delete is followed by its tombstone, as Debezium does."""
+    found = []
+    for event in events:
+        row = event["after"] or event["before"]
+        key = None if row is None else json.dumps({"id": row["id"]}).encode()
+        found.append(Message(json.dumps(event).encode(), key))
+        if event["op"] == "d":
+            found.append(Message(None, key))
+    return found
+
+
+def through_a_topic(folder: Path, broker: Broker, engine: Engine, transactions: int) -> Site:
+    """Land a database's log from a topic, tick by tick."""
+    topic = topics.create(broker, topics.unique())
+    site = project(
+        folder, engine, f"format: kafka\n        topic: {topic}", connections={"kafka": Connection(broker.address)}
+    )
+    database, random = Database(11), Random(11)
+    database.run(transactions)
+    for number, batch in enumerate(delivered(database.log, random)):
+        topics.produce(broker, topic, values(batch))
+        result = site.tick(AT + timedelta(minutes=5 * number))
+        assert result.published, [node.message for node in result.nodes]
+    assert current(site) == database.rows
+    assert history(site) == expected_history(database)
+    return site
+
+
+def test_a_log_comes_through_a_topic(tmp_path: Path, broker: Broker) -> None:
+    site = through_a_topic(tmp_path, broker, ENGINE, 60)
+
+    found = numbers(kafka_site.Topic(broker, "", site))
+    assert found["dropped"] > 0 and found["unexplained"] == 0 and found["quarantined"] == 0
+
+
+@pytest.mark.parametrize(
+    ("cdc", "told"),
+    [
+        ("{format: debezium, key: [nope]}", "SR110"),
+        ("{format: golden, key: [id]}", "SR110"),
+        ("{format: debezium}", "SR104"),
+        ("{format: debezium, key: [id], times: {nope: seconds}}", "SR110"),
+        ("{format: debezium, key: [id], times: seconds}", "SR103"),
+        ("{format: debezium, key: [id], decimals: float}", "SR110"),
+        ("{format: debezium, keys: [id]}", "SR102"),
+    ],
+)
+def test_a_broken_declaration_is_refused(tmp_path: Path, cdc: str, told: str) -> None:
+    project(tmp_path, ENGINE)
+    declared = tmp_path / "models/_sources.yml"
+    declared.write_text(declared.read_text().replace("{format: debezium, key: [id], table: public.docs}", cdc))
+
+    with pytest.raises(ProjectError, match=told):
+        prepared(tmp_path)

@@ -1,0 +1,24 @@
+"""The changes of a database on Spark: its current rows and their history, from files and from a topic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engines.spark.engine import SparkEngine
+from tests.sources.test_changes import holds, project, through_a_topic
+from tests.support.servers import jars
+from tests.support.servers.kafka import Broker
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_a_log_in_files_is_the_database(tmp_path: Path, engine: SparkEngine) -> None:
+    holds(project(tmp_path, engine), 0, 15)
+
+
+@pytest.mark.servers
+def test_a_log_in_a_topic_is_the_database(tmp_path: Path, engine: SparkEngine, broker: Broker) -> None:
+    jars.needed(jars.SPARK_KAFKA)
+    through_a_topic(tmp_path, broker, engine, 15)
