@@ -188,3 +188,12 @@ def test_a_decimal_has_the_scale_of_its_schema_or_of_its_column() -> None:
     assert '"price":0.390' in (of_column.line(json.dumps(event("c", after={"id": 1, "price": variable}))) or "")
     plain = events({"id": "bigint", "price": "decimal(12,2)"})
     assert '"price":"AYY="' in (plain.line(json.dumps(event("c", after={"id": 1, "price": "AYY="}))) or "")
+
+
+def test_changes_at_one_position_sort_as_they_happened() -> None:
+    """A row of a snapshot is older than a change, and a changed key is a deletion before an insert."""
+    one = events({"id": "bigint"})
+    rows = {"before": {"id": 1}, "after": {"id": 1}}
+    found = [json.loads(one.line(json.dumps(event(op, **rows))) or "")["position"] for op in "rdc"]
+
+    assert found == sorted(found) and len(set(found)) == 3
