@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLANKS = " \t\r\n"
+OTHER_TABLE = "event of another table"
 # Debezium's own text for a value that the database doesn't send because the change left it alone.
 PLACEHOLDER = "__debezium_unavailable_value"
 UNAVAILABLE: tuple[object, ...] = (
@@ -57,6 +58,10 @@ NESTED = ("array<", "struct<", "map<")
 EPOCH = datetime(1970, 1, 1)
 FLAT = ("__source_", "__")
 ENGINE = frozenset({"topic", "key", "value"})
+
+
+class OtherTable(Undecodable):
+    """A change event of another table than the declared one."""
 
 
 class _Number(str):
@@ -222,16 +227,21 @@ class ChangeEvents:
         wanted = self.changes.table
         parts = [str(source[part]) for part in ("db", "schema", "table") if source.get(part)]
         if wanted and ".".join(parts[-len(wanted.split(".")) :]) != wanted:
-            raise Undecodable(f"the change event is of the table `{'.'.join(parts)}`, not of `{wanted}`")
+            raise OtherTable(f"the change event is of the table `{'.'.join(parts)}`, not of `{wanted}`")
 
 
 def decode(form: ChangeLines, data: bytes) -> pa.Table:
-    """Return the lines of a file of change events, and the reasons why others have none; a tombstone is blank."""
+    """Return the lines of a file of change events, and the reasons why others have none; a tombstone is blank.
+
+    A file of the embedded engine has the events of all tables: the reason of another table's is `OTHER_TABLE`.
+    """
     events = ChangeEvents(form.changes, form.columns)
     lines, faults = list[str](), dict[int, Fault]()
     for number, text in enumerate(json_lines.lines(data).to_pylist()):
         try:
             lines.append("" if not text.strip(BLANKS) else events.line(text) or "")
+        except OtherTable:
+            faults[number] = Fault(text, OTHER_TABLE)
         except Undecodable as error:
             faults[number] = Fault(text, error.reason)
     return table(lines, faults)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.decoding import compression
+from sqlrun.decoding.change_events import OTHER_TABLE
 from sqlrun.decoding.decode import decode
 from sqlrun.decoding.formats import AvroFile, ChangeLines, Csv, Encoding, FileFormat, JsonDocument, JsonLines, Parquet
 from sqlrun.decoding.undecodable import Undecodable
@@ -217,9 +218,19 @@ class Reading:
             else:
                 self.changed.append(name)  # its writer may not have finished
             return None
-        blank = blank_lines.count(found.column("value"))
-        self.extents[name] = Extent(len(found), {BLANK_LINE: blank} if blank else {})
-        return found
+        own = _without_other_tables(found) if isinstance(self.source.form, ChangeLines) else found
+        left = {BLANK_LINE: blank_lines.count(own.column("value")), OTHER_TABLE: len(found) - len(own)}
+        self.extents[name] = Extent(len(found), {reason: count for reason, count in left.items() if count})
+        return own
+
+
+def _without_other_tables(records: pa.Table) -> pa.Table:
+    """Return the records without the events of other tables, which a file of the embedded engine has, too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_other = pc.fill_null(pc.equal(records.column("fault"), pa.scalar(OTHER_TABLE, pa.large_string())), False)
+    return records.filter(pc.invert(is_other))
 
 
 def _has_settled(stat: Position) -> bool:

@@ -17,6 +17,7 @@ from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.project import Connection
+from sqlrun.system_tables import intake
 from tests.sources.test_kafka import numbers
 from tests.support import kafka_site
 from tests.support.databases import Database, delivered, lines
@@ -50,7 +51,17 @@ QUERIES = {
 }
 
 
-def project(folder: Path, engine: Engine, kind: str = "path: data/orders", **more: Any) -> Site:
+def of_topic(folder: Path, engine: Engine, broker: Broker) -> tuple[Site, str]:
+    """Write the project over a new topic; return the topic, too."""
+    topic = topics.create(broker, topics.unique())
+    site = project(folder, engine, f"format: kafka\n        topic: {topic}")
+    site.connections = {"kafka": Connection(broker.address)}
+    with (folder / "profiles/duckdb.yml").open("a") as profile:
+        profile.write(f"connections:\n  kafka:\n    bootstrap: {broker.address}\n")
+    return site, topic
+
+
+def project(folder: Path, engine: Engine, kind: str = "path: data/orders") -> Site:
     """Write a project of three models over the changes of one table."""
     (folder / "data/orders").mkdir(parents=True)
     columns = ""
@@ -75,7 +86,7 @@ def project(folder: Path, engine: Engine, kind: str = "path: data/orders", **mor
     for path, text in texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    return Site(folder, engine, **more)
+    return Site(folder, engine)
 
 
 def current(site: Site) -> dict[int, dict[str, Any]]:
@@ -93,6 +104,11 @@ def history(site: Site) -> list[tuple[Any, ...]]:
 
 def expected_history(database: Database) -> list[tuple[Any, ...]]:
     return sorted((v.key, v.row["name"] or "", v.since, v.until or 0) for v in database.versions)
+
+
+def quarantined(site: Site) -> list[str]:
+    found = CliRunner().invoke(main, ["--project-dir", str(site.root), "quarantine", "show", "changes", "--json"])
+    return sorted(row["reason"] for row in json.loads(found.output))
 
 
 def micros(at: datetime | None) -> int | None:
@@ -168,12 +184,27 @@ def test_what_is_no_change_is_quarantined(tmp_path: Path) -> None:
     assert site.tick(AT).published
 
     assert current(site) == database.rows
-    told = CliRunner().invoke(main, ["--project-dir", str(site.root), "quarantine", "show", "changes", "--json"])
-    reasons = sorted(row["reason"] for row in json.loads(told.output))
-    assert [reason.partition(":")[0] for reason in reasons] == [
-        "the change event is of the table `shop.public.other`, not of `public.docs`",
-        "the object is no change event",
-    ]
+    reasons = quarantined(site)
+    assert [reason.partition(":")[0] for reason in reasons] == ["the object is no change event"]
+    (batch,) = intake.read(site.warehouse, "")
+    assert (batch["read"], batch["quarantined"], batch["dropped"], batch["unexplained"]) == (
+        len(database.log) + 4, 1, 3, 0
+    )  # fmt: skip
+
+
+def test_a_topic_has_no_events_of_other_tables(tmp_path: Path, broker: Broker) -> None:
+    """Two databases under one name would mix their rows: such an event is quarantined, with both names."""
+    site, topic = of_topic(tmp_path, ENGINE, broker)
+    database = Database(1)
+    database.run(9)
+    other = json.loads(json.dumps(database.log[0]))
+    other["source"]["table"] = "other"
+    topics.produce(broker, topic, values([*database.log, other]))
+    assert site.tick(AT).published
+    assert current(site) == database.rows
+
+    (reason,) = quarantined(site)
+    assert reason == "the change event is of the table `shop.public.other`, not of `public.docs`"
 
 
 def values(events: Iterable[dict[str, Any]]) -> list[Message]:
@@ -190,10 +221,7 @@ def values(events: Iterable[dict[str, Any]]) -> list[Message]:
 
 def through_a_topic(folder: Path, broker: Broker, engine: Engine, transactions: int) -> Site:
     """Land a database's log from a topic, tick by tick."""
-    topic = topics.create(broker, topics.unique())
-    site = project(
-        folder, engine, f"format: kafka\n        topic: {topic}", connections={"kafka": Connection(broker.address)}
-    )
+    site, topic = of_topic(folder, engine, broker)
     database, random = Database(11), Random(11)
     database.run(transactions)
     for number, batch in enumerate(delivered(database.log, random)):
