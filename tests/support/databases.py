@@ -32,6 +32,8 @@ class Database:
     rows: dict[int, Row] = field(default_factory=dict)
     log: list[dict[str, Any]] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
+    # Keys of rows that came from another key, and whose bodies no change of this key has had.
+    moved: set[int] = field(default_factory=set)
     _lsn: int = 1000
     _time: int = START
 
@@ -67,19 +69,21 @@ class Database:
             self._delete(key)
         elif kind < 0.45 and (other := self._random.randint(1, 12)) not in self.rows:
             # A changed key is a delete and an insert at one position.
-            row = self.rows[key]
+            row, is_sent = self.rows[key], self._random.random() < 0.5 and key not in self.moved
             self._delete(key)
             self._lsn -= 8
-            self._insert(other, row)
+            self._insert(other, row, is_sent)
         else:
             self._update(key)
 
     def _row(self) -> Row:
         return {"name": self._random.choice(["a", "é", None]), "body": f"body {self._random.random()}"}
 
-    def _insert(self, key: int, row: Row) -> None:
+    def _insert(self, key: int, row: Row, is_sent: bool = True) -> None:
         self.rows[key] = row
-        self._write("c", key, row)
+        if not is_sent:
+            self.moved.add(key)
+        self._write("c", key, row if is_sent else {**row, "body": PLACEHOLDER})
         self._open(key, row)
 
     def _update(self, key: int) -> None:
@@ -89,6 +93,7 @@ class Database:
         if self._random.random() < 0.6:
             sent["body"] = PLACEHOLDER
         else:
+            self.moved.discard(key)
             after["body"] = sent["body"] = None if self._random.random() < 0.3 else f"body {self._random.random()}"
         self.rows[key] = after
         self._write("u", key, sent)
@@ -97,6 +102,7 @@ class Database:
 
     def _delete(self, key: int) -> None:
         del self.rows[key]
+        self.moved.discard(key)
         # Postgres fills what isn't the key: no reader may take it for a value.
         self._write("d", key, {"name": "filler", "body": "filler"})
         self._close(key)
@@ -105,6 +111,7 @@ class Database:
         for key in list(self.rows):
             del self.rows[key]
             self._close(key)
+        self.moved.clear()
         self._write("t", None, None)
 
     def _open(self, key: int, row: Row) -> None:

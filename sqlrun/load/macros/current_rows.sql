@@ -2,8 +2,8 @@
 
 `changes` is the model that lands the changes, with the columns `op` and `position`, and `unavailable` if that is used.
 Its rows may have been sent twice, late, or in another order. `key` and `columns` are lists of its columns. A column in
-`unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change has had one.
-A row older than the newest TRUNCATE is gone. The grain is the key. It is a whole query: the text of a model, or a query
+`unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change of the key has
+had one. A row older than the newest TRUNCATE is gone. The grain is the key. It is a whole query: the text of a model, or a query
 in FROM.
 
     {{ current_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
@@ -21,9 +21,10 @@ latest as (
 {%- for column in unavailable %},
 
 known_{{ loop.index }} as (
-    select {{ keys }}, {{ column }}, true as is_known
+    -- an insert without the value moved the row from another key, whose values aren't this key's
+    select {{ keys }}, {{ column }}, not array_contains(unavailable, '{{ column }}') as is_known
     from {{ changes }}
-    where op <> 't' and not array_contains(unavailable, '{{ column }}')
+    where op <> 't' and (op = 'c' or not array_contains(unavailable, '{{ column }}'))
     qualify row_number() over (partition by {{ keys }} order by position desc) = 1
 )
 {%- endfor %}
@@ -36,7 +37,7 @@ select
     known_{{ loop.index }}.{{ column }},
     {%- endfor %}
     {%- if unavailable %}
-    {% for column in unavailable %}{{ " and " if not loop.first }}known_{{ loop.index }}.is_known is not null{% endfor %} as is_resolved,
+    {% for column in unavailable %}{{ " and " if not loop.first }}coalesce(known_{{ loop.index }}.is_known, false){% endfor %} as is_resolved,
     {%- endif %}
     latest.position
 from latest

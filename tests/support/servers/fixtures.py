@@ -13,9 +13,10 @@ from tests.support.servers import jars
 if TYPE_CHECKING:
     from tests.support.servers.kafka import Broker
     from tests.support.servers.nats import Nats
+    from tests.support.servers.postgres import Postgres
     from tests.support.servers.registry import Registry
 
-FIXTURES = {"broker", "own_broker", "secured_broker", "registry", "own_registry", "nats_server"}
+FIXTURES = {"broker", "own_broker", "secured_broker", "registry", "own_registry", "nats_server", "postgres"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,6 +65,19 @@ def nats_server(tmp_path: Path) -> Iterator[Nats]:
     made = Nats(tmp_path / "nats")
     made.start()
     try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[Postgres]:
+    """A Postgres server of one test, with logical decoding."""
+    from tests.support.servers.postgres import Postgres
+
+    made = Postgres(tmp_path / "postgres.log")
+    try:
+        made.start()
         yield made
     finally:
         made.stop()

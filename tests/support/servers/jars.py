@@ -81,7 +81,16 @@ SPARK_KAFKA = Jars(
         "org.apache.commons:commons-pool2:2.12.1",
     ),
 )
-ALL = (KAFKA, REGISTRY, SPARK_KAFKA)
+DEBEZIUM = Jars(
+    "debezium-postgres-3.4.3",
+    (
+        "io.debezium:debezium-connector-postgres:3.4.3.Final",
+        "io.debezium:debezium-embedded:3.4.3.Final",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+    transitive=True,
+)
+ALL = (KAFKA, REGISTRY, SPARK_KAFKA, DEBEZIUM)
 
 
 def java() -> str:
