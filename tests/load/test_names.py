@@ -194,5 +194,9 @@ def test_anything_with_an_odd_name_builds_correctly_or_is_refused(tmp_path: Path
 @pytest.mark.long
 @pytest.mark.parametrize("slot", named_projects.SLOTS)
 def test_anything_with_any_name_builds_correctly_or_is_refused(tmp_path: Path, slot: str) -> None:
-    for number, name in enumerate([*AWKWARD, *RANDOM]):
+    # Each name in every second slot, unless SQLRUN_NAMES asks for more: all of them take a quarter of an hour.
+    names = [*AWKWARD, *RANDOM]
+    if "SQLRUN_NAMES" not in os.environ:
+        names = names[named_projects.SLOTS.index(slot) % 2 :: 2]
+    for number, name in enumerate(names):
         named(tmp_path / str(number), slot, name)
