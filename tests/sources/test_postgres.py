@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -120,7 +121,14 @@ def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Post
     engine = ChangeEngine(postgres, site.orders, tmp_path / "engine.log")
     engine.start()
     try:
+        for mark in itertools.count(1000):
+            settle(postgres, engine, mark)
+            if engine.streamed():
+                break
         for number in range(6):
+            # A row that gets another key, whatever the random statements do.
+            postgres.run(f"insert into docs values ({100 + number}, 'moved', {LONG.format(number)})")
+            postgres.run(f"update docs set id = {200 + number} where id = {100 + number}")
             for _ in range(25):
                 postgres.run(transaction(random))
                 if random.random() < 0.05:

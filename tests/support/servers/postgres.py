@@ -18,7 +18,7 @@ from tests.support.servers.process import SMALL, Process, free_port
 PROGRAMS = Path("/usr/lib/postgresql")
 USER = "postgres"
 SETTINGS = {
-    "listen_addresses": "'127.0.0.1'",
+    "listen_addresses": "127.0.0.1",
     "wal_level": "logical",
     "fsync": "off",
     "shared_buffers": "32MB",
@@ -53,11 +53,9 @@ class Postgres:
         data = self.folder / "data"
         if not data.exists():
             self._run("initdb", "-D", str(data), "-U", USER, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
-        options = [f"-c{name}={value}" for name, value in SETTINGS.items()]
         server = [str(self._programs / "postgres"), "-D", str(data), "-p", str(self.port), "-k", str(self.folder)]
-        self._process.command = [*self._as, *server, *(option.replace("'", "") for option in options)]
+        self._process.command = [*self._as, *server, *(f"-c{name}={value}" for name, value in SETTINGS.items())]
         self._process.start(self._answers)
-        self.run("select 1", "postgres")
         if self.rows("select 1 as n from pg_database where datname = 'shop'", "postgres") == []:
             self.run("create database shop", "postgres")
 
@@ -98,7 +96,7 @@ class ChangeEngine:
         self.folder = folder
         command = [jars.java(), *SMALL, "-Xmx256m", "-cp", f"{library}/*", str(ENGINE)]
         self._process = Process([*command, str(postgres.port), str(folder), f"{output}.offsets"], output)
-        self._output = output
+        self._output, self._offsets = output, Path(f"{output}.offsets")
 
     def start(self) -> None:
         """Start the engine, and return when it streams."""
@@ -108,6 +106,10 @@ class ChangeEngine:
     def kill(self) -> None:
         """End the engine as `kill -9` does: what it isn't sure of, it sends again."""
         self._process.kill()
+
+    def streamed(self) -> bool:
+        """Return whether a change after the snapshot is marked as done; after a kill before, it takes another one."""
+        return self._offsets.exists() and b"lsn_proc" in self._offsets.read_bytes()
 
     def _streams(self) -> int:
         return self._output.read_text(errors="replace").count("Processing messages") if self._output.exists() else 0
