@@ -272,8 +272,11 @@ class Files:
     csv: CsvText = CsvText()
 
 
-# What a column may say about a change event, by `from:`.
-DESCRIPTIONS = ("op", "position", "committed_at", "transaction", "snapshot", "table", "unavailable")
+# What a column may say about a change event, by `from:`, with its types.
+DESCRIPTIONS: Mapping[str, tuple[str, ...]] = {
+    "op": ("string",), "position": ("string",), "committed_at": ("timestamp",), "transaction": ("string",),
+    "snapshot": ("string",), "table": ("string",), "unavailable": ("array<string>",),
+}  # fmt: skip
 # Units of a number that is a time.
 TIME_UNITS = ("milliseconds", "microseconds", "nanoseconds")
 
@@ -282,7 +285,7 @@ TIME_UNITS = ("milliseconds", "microseconds", "nanoseconds")
 class Changes:
     """How the lines of a source are a database's change events. `key` are the columns of the table's primary key.
 
-    `table`: events of any other table are quarantined; "" if it isn't checked. `decimals`: `text`, or `bytes` for the
+    `table`: events of any other table don't land; "" if it isn't checked. `decimals`: `text`, or `bytes` for the
     unscaled value in base64, for events without schemas. `times`: units of times that are numbers, for the same.
     """
 
@@ -294,7 +297,7 @@ class Changes:
 
     def unit(self, column: str) -> str:
         """Return the declared unit of a column's numbers; "" if none is declared."""
-        return dict(self.times).get(column, "")
+        return next((unit for name, unit in self.times if name == column), "")
 
 
 # Reasons of lines that are left out without a drop rule: by the WHERE of the model, or because they are empty.

@@ -15,7 +15,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.decoding import json_lines
 from sqlrun.decoding.formats import ChangeLines
 from sqlrun.decoding.records import Fault, quoted, table
+from sqlrun.decoding.scalar_text import decimal_text
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import Changes, Column
 
@@ -43,7 +44,7 @@ UNAVAILABLE: tuple[object, ...] = (
 # Order of changes at one position: a snapshot's row is older than a change, and a key changes by delete and insert.
 RANKS = {"r": 0, "d": 1, "t": 1, "c": 2, "u": 2}
 TRUNCATE, DELETE = "t", "d"
-MICROSECONDS = {"microseconds": 1, "milliseconds": 1000}
+NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000}
 # Units of a number by the name of its schema.
 UNIT_OF = {
     "io.debezium.time.Timestamp": "milliseconds",
@@ -56,7 +57,8 @@ NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 SCALE = re.compile(r"decimal\([0-9]+, ?([0-9]+)\)")
 NESTED = ("array<", "struct<", "map<")
 EPOCH = datetime(1970, 1, 1)
-FLAT = ("__source_", "__")
+# What the names of an event's own fields begin with in a flat object, the more exact one last.
+FLAT = ("__", "__source_")
 ENGINE = frozenset({"topic", "key", "value"})
 
 
@@ -168,7 +170,7 @@ class ChangeEvents:
     def _flat(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> _Event:
         row = {name: value for name, value in found.items() if not name.startswith("__")}
         source: dict[str, Any] = {}
-        for prefix in reversed(FLAT):
+        for prefix in FLAT:
             source |= {name.removeprefix(prefix): v for name, v in found.items() if name.startswith(prefix)}
         number = source.get("txId", source.get("transaction_id"))
         return _Event(_op(found["__op"]), row, source, None if number is None else str(number), types)
@@ -295,13 +297,10 @@ def _unscaled(value: Any, scale: str) -> str:
     ('3.90', '-0.001', '0', '100')
     """
     try:
-        number, places = int.from_bytes(base64.b64decode(str(value), validate=True), "big", signed=True), int(scale)
+        digits, places = base64.b64decode(str(value), validate=True), int(scale)
     except (binascii.Error, ValueError):
         raise Undecodable("a decimal isn't the bytes of a number") from None
-    if places <= 0:
-        return str(number * 10**-places)
-    digits = str(abs(number)).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    return f"{decimal_text(digits, max(places, 0))}{'0' * -places}"
 
 
 def _date(days: str) -> str:
@@ -323,14 +322,13 @@ def _time(number: str, unit: str) -> str:
     ('"2026-11-24T06:35:18.514000Z"', '"1969-12-31T23:59:59.999999Z"', '1e400')
     """
     try:
-        whole = int(number)
-        micros = whole // 1000 if unit == "nanoseconds" else whole * int(MICROSECONDS[unit])
+        micros = int(number) * NANOSECONDS[unit] // 1000
         return f'"{(EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")}Z"'
     except (ValueError, OverflowError):
         return number
 
 
-def position(event: _Event) -> str:
+def _position(event: _Event, absent: Sequence[str]) -> str:
     """Return the position of a change in the database's log, as a text that sorts as the changes happened.
 
     Postgres: the log sequence number. MySQL: the number of the binlog's file, the position in it, and the row's.
@@ -340,18 +338,14 @@ def position(event: _Event) -> str:
     source = event.source
     try:
         if source.get("lsn") is not None:
-            return f"{int(source['lsn']):020}/{RANKS[event.op]}"
+            return f'"{int(source["lsn"]):020}/{RANKS[event.op]}"'
         if source.get("file") and source.get("pos") is not None:
             number = int(str(source["file"]).rpartition(".")[2])
             row = int(source.get("row") or 0)
-            return f"{number:010}/{int(source['pos']):020}/{row:010}/{RANKS[event.op]}"
+            return f'"{number:010}/{int(source["pos"]):020}/{row:010}/{RANKS[event.op]}"'
     except ValueError:
         pass
     raise Undecodable("the change event has no position: neither `lsn` nor `file` and `pos`")
-
-
-def _position(event: _Event, absent: Sequence[str]) -> str:
-    return quoted(position(event))
 
 
 def _committed(event: _Event, absent: Sequence[str]) -> str:
@@ -371,10 +365,6 @@ def _table(event: _Event, absent: Sequence[str]) -> str:
     return quoted(".".join(str(event.source[part]) for part in ("schema", "table") if event.source.get(part)))
 
 
-def _names(names: Iterable[str]) -> str:
-    return f"[{','.join(map(quoted, names))}]"
-
-
 # What a column may say about a change, with what writes its JSON text; the keys are `project.DESCRIPTIONS`.
 WRITERS: dict[str, Callable[[_Event, Sequence[str]], str]] = {
     "op": lambda event, absent: quoted(event.op),
@@ -383,5 +373,5 @@ WRITERS: dict[str, Callable[[_Event, Sequence[str]], str]] = {
     "transaction": lambda event, absent: "null" if event.transaction is None else quoted(event.transaction),
     "snapshot": _snapshot,
     "table": _table,
-    "unavailable": lambda event, absent: _names(absent),
+    "unavailable": lambda event, absent: f"[{','.join(map(quoted, absent))}]",
 }

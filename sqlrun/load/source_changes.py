@@ -6,16 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlrun.load.yaml_reader import Reader
-from sqlrun.project import DESCRIPTIONS, KAFKA, TIME_UNITS, Changes, Column
+from sqlrun.project import KAFKA, TIME_UNITS, Changes, Column
 
 CDC_KEYS = ("format", "key", "table", "decimals", "times")
 FORMATS = ("debezium",)
 DECIMALS = ("text", "bytes")
-# Types of a column that describes a change.
-TYPES = {
-    "op": "string", "position": "string", "committed_at": "timestamp", "transaction": "string", "snapshot": "string",
-    "table": "string", "unavailable": "array<string>",
-}  # fmt: skip
 # Formats of a topic's values that change events are written in.
 VALUES = ("json", "avro")
 
@@ -28,6 +23,8 @@ def changes(reader: Reader, table: Any, kind: str, columns: tuple[Column, ...]) 
     node = reader.mapping(table["cdc"], at, "`cdc`", CDC_KEYS, ("format", "key"))
     names = {column.name for column in columns if not column.comes_from}
     key = reader.texts(node, "key")
+    if node.get("key") == []:
+        reader.problem("SR104", reader.place(node, "key"), "`cdc` has no key", "List the columns of the primary key.")
     for name in key:
         if name not in names:
             message = f"the key column `{name}` isn't a column of the source"
@@ -63,14 +60,3 @@ def _times(reader: Reader, node: Any, names: set[str]) -> list[tuple[str, str]]:
             reader.problem("SR110", place, message, "Name a column of type timestamp.")
         found.append((str(name), reader.choice(node["times"], name, TIME_UNITS, TIME_UNITS[0])))
     return found
-
-
-def check_described(reader: Reader, place: Any, column: Column) -> bool:
-    """Return whether a column describes a change; record a problem if it can't have its type."""
-    if column.comes_from not in DESCRIPTIONS:
-        return False
-    wanted = TYPES[column.comes_from]
-    if column.type != wanted:
-        message = f"the column `{column.name}` from `{column.comes_from}` can't be of type {column.type}"
-        reader.problem("SR110", place, message, f"Set `data_type: {wanted}`.")
-    return True

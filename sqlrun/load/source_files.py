@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlrun.decoding.formats import Csv
-from sqlrun.load.contract import FROM
-from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import CSV, JSON, Column, CsvText, Files
 from sqlrun.sources.file_choice import glob_fault
 
@@ -19,8 +18,8 @@ ENCODINGS = ("utf-8", "latin-1", "windows-1252")
 DOCUMENTS = ("auto", "array")
 # Keys that make `format: json` a source of files that land in planned batches.
 OF_JSON = ("files", "document", "max_document")
-PATH, FILE = "path", "file"
-ATTACHED = (PATH, FILE)
+# What a column may be taken from, with its types; () for any that isn't nested, since it is a part of a path.
+ATTACHED: Mapping[str, tuple[str, ...]] = {"path": (), "file": ("string",)}
 SIZE = re.compile(r"([1-9][0-9]{0,8}) *(KB|MB|GB)")
 UNITS = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}
 LARGEST_DOCUMENT = 1024**3
@@ -102,16 +101,3 @@ def _raw(reader: Reader, node: Any, key: str, default: str) -> str:
         reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a string", hint)
         return default
     return str(node[key])
-
-
-def check_attached(reader: Reader, node: Any, column: Column) -> None:
-    """Record a problem for a `from` that files don't have, or that doesn't fit the column's type."""
-    place = reader.value_place(node, FROM)
-    if column.comes_from not in ATTACHED:
-        hint = f"Choose one of: {', '.join(ATTACHED)}.{did_you_mean(column.comes_from, ATTACHED)}"
-        reader.problem("SR110", place, f"invalid `from`: `{column.comes_from}`", hint)
-        return
-    is_nested = column.type.startswith(("array<", "struct<", "map<"))
-    if is_nested or (column.comes_from == FILE and column.type != "string"):
-        message = f"the column `{column.name}` from `{column.comes_from}` can't be of type {column.type}"
-        reader.problem("SR110", place, message, "Set `data_type: string`.")

@@ -16,6 +16,7 @@ from sqlrun.project import (
     BLANK_LINE,
     CSV,
     DELTA,
+    DESCRIPTIONS,
     FILTERED,
     JSON,
     KAFKA,
@@ -61,6 +62,7 @@ ATTACHED = {
 # Reasons of lines that are left out without a rule.
 OWN_REASONS = (FILTERED, BLANK_LINE)
 HEADER = "header:"
+NESTED = ("array<", "struct<", "map<")
 # What a tick does if a source can't be read.
 UNREADABLE = ("fail", "skip")
 NAME_ALL = "List the columns to read, with their types."
@@ -211,19 +213,18 @@ def _check_pattern(reader: Reader, table: Any, pattern: str) -> None:
 def _check_attached(reader: Reader, table: Any, kind: str, fields: tuple[Column, ...]) -> None:
     """Record a problem for each `from` that the format doesn't have, or that doesn't fit the column's type."""
     nodes = {reader.text(node, "name"): node for node, _ in reader.items(table, "columns", "a source")}
+    known = {**(ATTACHED if kind == KAFKA else source_files.ATTACHED)}
+    if table.get("cdc") is not None:
+        known |= DESCRIPTIONS
     for column in fields:
-        if not column.comes_from:
+        wanted = column.comes_from
+        if not wanted or (kind == KAFKA and wanted.startswith(HEADER) and wanted != HEADER):
             continue
-        place = reader.value_place(nodes[column.name], FROM)
-        if table.get("cdc") is not None and source_changes.check_described(reader, place, column):
-            continue
-        if kind != KAFKA:
-            source_files.check_attached(reader, nodes[column.name], column)
-        elif column.comes_from.startswith(HEADER) and column.comes_from != HEADER:
-            continue
-        elif column.comes_from not in ATTACHED:
-            hint = f"Choose one of: {', '.join(ATTACHED)}, {HEADER}NAME.{did_you_mean(column.comes_from, ATTACHED)}"
-            reader.problem("SR110", place, f"invalid `from`: `{column.comes_from}`", hint)
-        elif (types := ATTACHED[column.comes_from]) and column.type not in types:
-            message = f"the column `{column.name}` from `{column.comes_from}` can't be of type {column.type}"
-            reader.problem("SR110", place, message, f"Set `data_type: {types[0]}`.")
+        place, types = reader.value_place(nodes[column.name], FROM), known.get(wanted)
+        if types is None:
+            names = ", ".join((*known, *[f"{HEADER}NAME"] * (kind == KAFKA)))
+            hint = f"Choose one of: {names}.{did_you_mean(wanted, known)}"
+            reader.problem("SR110", place, f"invalid `from`: `{wanted}`", hint)
+        elif column.type not in types if types else kind != KAFKA and column.type.startswith(NESTED):
+            message = f"the column `{column.name}` from `{wanted}` can't be of type {column.type}"
+            reader.problem("SR110", place, message, f"Set `data_type: {(types or ('string',))[0]}`.")

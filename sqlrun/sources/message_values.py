@@ -11,6 +11,7 @@ import binascii
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlrun.decoding import confluent, csv_file, records
 from sqlrun.decoding.change_events import ChangeEvents
@@ -88,48 +89,35 @@ class Changed:
 
     def decoder(self) -> Decode:
         """Return what decodes values."""
-        if self.registered is None:
-            return self._of_json
-        return _ChangedOfSchema(self.events, self.registered.decoder()).decode
+        return partial(self._decode, _json_texts if self.registered is None else self.registered.decoder())
 
-    def _of_json(self, values: Sequence[bytes | None], members: Sequence[str]) -> tuple[list[str], list[str | None]]:
-        texts = [None if value is None else attached.text_of(confluent.json_of(value)) for value in values]
-        return change_lines(self.events, texts, [None] * len(texts), members)
+    def _decode(
+        self, inner: Decode, values: Sequence[bytes | None], members: Sequence[str]
+    ) -> tuple[list[str], list[str | None]]:
+        """Return the lines of events, and why others have none; a value that is None or blank stays without a row."""
+        texts, faults = inner(values, [""] * len(values))
+        found = [
+            (attached.joined(None, member), None) if value is None else self._line(text, fault, member)
+            for value, text, fault, member in zip(values, texts, faults, members, strict=True)
+        ]
+        return [line for line, _ in found], [fault for _, fault in found]
+
+    def _line(self, text: str, fault: str | None, member: str) -> tuple[str, str | None]:
+        if fault is not None or blank_lines.is_blank(text):
+            return text, fault
+        try:
+            found = self.events.line(text)
+        except Undecodable as error:
+            return records.visible(text), error.reason
+        if found is None:
+            return records.visible(text), "the change event has no payload"
+        return attached.joined(found, member), None
 
 
-@dataclass(frozen=True, slots=True)
-class _ChangedOfSchema:
-    """What decodes change events whose schemas are in a registry."""
-
-    events: ChangeEvents
-    inner: Decode
-
-    def decode(self, values: Sequence[bytes | None], members: Sequence[str]) -> tuple[list[str], list[str | None]]:
-        texts, faults = self.inner(values, [""] * len(values))
-        found = [None if value is None else text for value, text in zip(values, texts, strict=True)]
-        return change_lines(self.events, found, faults, members)
-
-
-def change_lines(
-    events: ChangeEvents, texts: Sequence[str | None], faults: Sequence[str | None], members: Sequence[str]
-) -> tuple[list[str], list[str | None]]:
-    """Return the lines of change events, and why others have none. A text that is None or blank stays without a row."""
-    lines, reasons = list[str](), list[str | None]()
-    for text, fault, member in zip(texts, faults, members, strict=True):
-        line, reason = text or "", fault
-        if text is None:
-            line = attached.joined(None, member)
-        elif fault is None and not blank_lines.is_blank(text):
-            try:
-                found = events.line(text)
-                if found is None:
-                    raise Undecodable("the change event has no payload")
-                line = attached.joined(found, member)
-            except Undecodable as error:
-                line, reason = records.visible(text), error.reason
-        lines.append(line)
-        reasons.append(reason)
-    return lines, reasons
+def _json_texts(values: Sequence[bytes | None], members: Sequence[str]) -> tuple[list[str], list[str | None]]:
+    """Return the texts of values in JSON, with or without the id of a schema."""
+    texts = ["" if value is None else attached.text_of(confluent.json_of(value)) for value in values]
+    return texts, [None] * len(texts)
 
 
 def _is_plain(text: str) -> bool:

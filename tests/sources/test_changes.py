@@ -252,6 +252,7 @@ def test_a_log_comes_through_a_topic(tmp_path: Path, broker: Broker) -> None:
         ("{format: debezium, key: [nope]}", "SR110"),
         ("{format: golden, key: [id]}", "SR110"),
         ("{format: debezium}", "SR104"),
+        ("{format: debezium, key: []}", "SR104"),
         ("{format: debezium, key: [id], times: {nope: seconds}}", "SR110"),
         ("{format: debezium, key: [id], times: seconds}", "SR103"),
         ("{format: debezium, key: [id], decimals: float}", "SR110"),

@@ -22,10 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrun.decoding import avro_references, confluent
+from sqlrun.decoding.change_events import ChangeEvents
 from sqlrun.errors import EngineError, Place
-from sqlrun.project import Column, Connection
+from sqlrun.project import Changes, Column, Connection
 from sqlrun.sources import message_values, registry
-from sqlrun.sources.message_values import Delimited, Registered
+from sqlrun.sources.message_values import Changed, Delimited, Registered
 from sqlrun.sources.registry import Registry
 from tests.support import fake_registry
 from tests.support.fake_registry import Fake
@@ -55,7 +56,9 @@ def avro(schema: Any, value: Any) -> bytes:
     return found.getvalue()
 
 
-def decoded(values: Registered | Delimited, *messages: bytes | None, member: str = "") -> list[tuple[str, str | None]]:
+def decoded(
+    values: Registered | Delimited | Changed, *messages: bytes | None, member: str = ""
+) -> list[tuple[str, str | None]]:
     texts, faults = values.decoder()(messages, [member] * len(messages))
     return list(zip(texts, faults, strict=True))
 
@@ -74,6 +77,37 @@ def test_a_message_is_read_by_the_schema_that_wrote_it(fake: Fake) -> None:
         ('{"key":"k","id":"a","n":7}', None), ('{"key":"k"}', None),
     ]  # fmt: skip
     assert [path for path, _ in fake.asked] == ["/schemas/ids/1", "/schemas/ids/2"]
+
+
+def test_change_events_are_read_by_the_schema_that_wrote_them(fake: Fake) -> None:
+    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": ["null", "long"]}]}
+    envelope = {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", ORDER]},
+            {"name": "after", "type": ["null", "Order"]},
+            {"name": "source", "type": source},
+            {"name": "op", "type": "string"},
+        ],
+    }
+    fake.schema(1, json.dumps(envelope))
+    columns = (
+        Column("id", "string", "", Place("x")), Column("n", "bigint", "", Place("x")),
+        Column("position", "string", "", Place("x"), comes_from="position"),
+    )  # fmt: skip
+    values = Changed(ChangeEvents(Changes("debezium", ("id",)), columns), Registered("AVRO", client(fake)))
+    event = {"before": None, "after": {"id": "a", "n": 7}, "source": {"lsn": 24}, "op": "c"}
+    gone = {"before": {"id": "a", "n": 0}, "after": None, "source": {"lsn": 25}, "op": "d"}
+    messages = [framed(1, avro(envelope, one)) for one in (event, gone)]
+
+    found = decoded(values, *messages, framed(9, b""), member='"key":"k"')
+
+    assert found[:2] == [
+        ('{"key":"k","position":"00000000000000000024/2","id":"a","n":7}', None),
+        ('{"key":"k","position":"00000000000000000025/1","id":"a","n":null}', None),
+    ]
+    assert found[2][1] == "unknown schema id 9"
 
 
 @settings(max_examples=200, deadline=None)

@@ -2,13 +2,14 @@
 
 `changes` is the model that lands the changes, with the columns `op` and `position`, and `unavailable` if that is used.
 Its rows may have been sent twice, late, or in another order. `key` and `columns` are lists of its columns. A column in
-`unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change of the key has
-had one. A row older than the newest TRUNCATE is gone. The grain is the key. It is a whole query: the text of a model, or a query
-in FROM.
+`unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change of the key
+has had one. A row older than the newest TRUNCATE is gone. The grain is the key. It is a whole query: the text of a
+model, or a query in FROM.
 
     {{ current_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
 -#}
 {%- macro current_rows(changes, key, columns, unavailable=[]) -%}
+{%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
 with
 

@@ -1,12 +1,13 @@
 {#- All versions of a table's rows, from the changes that a database sent, each with the time in which it was valid.
 
-The arguments are those of `current_rows`; `changes` also has `committed_at`. A version is valid in the half-open span
+The arguments are as in `current_rows`, and `changes` has `committed_at`, too. A version is valid in the half-open span
 [valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A deletion or a TRUNCATE ends a version
 and begins none. The grain is the key and `position`. It is a whole query: the text of a model, or a query in FROM.
 
     {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
 -#}
 {%- macro history_rows(changes, key, columns) -%}
+{%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
 with
 

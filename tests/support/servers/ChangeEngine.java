@@ -1,6 +1,9 @@
 import io.debezium.engine.ChangeEvent;
 import io.debezium.engine.DebeziumEngine;
 import io.debezium.engine.format.Json;
+import java.io.IOException;
+import java.io.StringReader;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -9,28 +12,30 @@ import java.util.Properties;
 
 /** Writes the changes of the database `shop` to files: arguments are the server's port, a folder, a file for offsets. */
 public class ChangeEngine {
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws IOException {
         Path folder = Path.of(arguments[1]);
         Properties settings = new Properties();
-        settings.setProperty("name", "engine");
-        settings.setProperty("connector.class", "io.debezium.connector.postgresql.PostgresConnector");
-        settings.setProperty("offset.storage", "org.apache.kafka.connect.storage.FileOffsetBackingStore");
-        settings.setProperty("offset.storage.file.filename", arguments[2]);
-        settings.setProperty("offset.flush.interval.ms", "2000");
-        settings.setProperty("database.hostname", "127.0.0.1");
-        settings.setProperty("database.port", arguments[0]);
-        settings.setProperty("database.user", "postgres");
-        settings.setProperty("database.password", "none");
-        settings.setProperty("database.dbname", "shop");
-        settings.setProperty("topic.prefix", "shop");
-        settings.setProperty("schema.include.list", "public");
-        settings.setProperty("plugin.name", "pgoutput");
-        settings.setProperty("publication.autocreate.mode", "all_tables");
-        settings.setProperty("decimal.handling.mode", "string");
-        settings.setProperty("converter.schemas.enable", "false");
-        settings.setProperty("skipped.operations", "none");
-        settings.setProperty("snapshot.mode", "initial");
-        settings.setProperty("poll.interval.ms", "50");
+        settings.load(new StringReader("""
+                name=engine
+                connector.class=io.debezium.connector.postgresql.PostgresConnector
+                offset.storage=org.apache.kafka.connect.storage.FileOffsetBackingStore
+                offset.storage.file.filename=%s
+                offset.flush.interval.ms=2000
+                database.hostname=127.0.0.1
+                database.port=%s
+                database.user=postgres
+                database.password=none
+                database.dbname=shop
+                topic.prefix=shop
+                schema.include.list=public
+                plugin.name=pgoutput
+                publication.autocreate.mode=all_tables
+                decimal.handling.mode=string
+                converter.schemas.enable=false
+                skipped.operations=none
+                snapshot.mode=initial
+                poll.interval.ms=50
+                """.formatted(arguments[2], arguments[0])));
 
         DebeziumEngine<ChangeEvent<String, String>> engine = DebeziumEngine.create(Json.class)
                 .using(settings)
@@ -51,8 +56,8 @@ public class ChangeEngine {
                             committer.markProcessed(event);
                         }
                         committer.markBatchFinished();
-                    } catch (java.io.IOException error) {
-                        throw new java.io.UncheckedIOException(error);
+                    } catch (IOException error) {
+                        throw new UncheckedIOException(error);
                     }
                 })
                 .build();
