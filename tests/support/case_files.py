@@ -3,7 +3,8 @@
 Keywords in the first column: case, table, view, kept, as_of, change, expect, refuse. Indented lines belong to the
 keyword before. `table orders(a int not null, b string) grain(a) grows repeats`; `view v grain(a) partition(b) as` and
 the query below; `kept additive` names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may
-follow the sign); `expect` ends a step; `refuse SR502` means that the query can't be maintained.
+follow the sign); `expect` ends a step; `refuse SR502` means that the query can't be maintained. A query may call the
+macros that come with sqlrun.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import jinja2
+
+from sqlrun.load import built_in_macros
 from tests.support.memory import START, Table, View
 
 Row = tuple[int, tuple[str | None, ...]]
@@ -126,7 +130,14 @@ def read(path: Path) -> list[Case]:
             step = None
         else:
             raise ValueError(f"{place}: unknown word {word!r}")
+    for view in (view for case in cases for view in case.views if "{{" in view.sql):
+        view.sql = _rendered(view.sql)
     return cases
+
+
+def _rendered(sql: str) -> str:
+    macros = "".join(macro.text for macro in built_in_macros.beside(()))
+    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(macros + sql).render().strip()
 
 
 def _time(text: str) -> datetime:
