@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
 from tests.support.servers import jars
+
+# Spark prints nothing (sqlrun turns its log off), so why a session ended would stay unknown.
+LOG = """\
+rootLogger.level = error
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c: %m%n%ex{{6}}
+logger.context.name = org.apache.spark.SparkContext
+logger.context.level = info
+"""
+# Last characters of the log that the message shows.
+SHOWN = 3_000
 
 
 def connectors() -> dict[str, str]:
@@ -20,14 +36,26 @@ def connectors() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[SparkEngine]:
+def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of Spark's errors."""
+    return tmp_path_factory.mktemp("spark") / "spark.log"
+
+
+@pytest.fixture(scope="session")
+def engine(spark_log: Path) -> Iterator[SparkEngine]:
     from pyspark import SparkContext
 
     # A JVM outlives its session, and a later session has the jars of the first: a test with its own runs it apart.
     assert SparkContext._gateway is None, "a test has started a JVM in this process"
-    # Delta's VACUUM lists the files of a table in 10,000 tasks otherwise.
-    listing = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
-    made = SparkEngine({"spark.driver.memory": "1500m", **listing, **connectors()})
+    log4j = spark_log.with_name("log4j2.properties")
+    log4j.write_text(LOG.format(file=spark_log))
+    settings = {
+        "spark.driver.memory": "1500m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        # Delta's VACUUM lists the files of a table in 10,000 tasks otherwise.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
+    made = SparkEngine(settings | connectors())
     made.start()
     yield made
     made.close()
@@ -37,3 +65,20 @@ def engine() -> Iterator[SparkEngine]:
 def small_session(engine: SparkEngine) -> Any:
     """A session of its own for tests that change settings and make views."""
     return engine._spark.newSession()
+
+
+@pytest.fixture(autouse=True)
+def session_lasts(request: pytest.FixtureRequest, spark_log: Path) -> Iterator[None]:
+    """End the run with Spark's reason once the shared session has ended: each later test would fail without one."""
+    yield
+    if "engine" in request.fixturenames and _has_ended(request.getfixturevalue("engine")):
+        pytest.exit(f"Spark's session has ended in {request.node.nodeid}:\n{spark_log.read_text()[-SHOWN:]}", 1)
+
+
+def _has_ended(engine: SparkEngine) -> bool:
+    from py4j.protocol import Py4JError
+
+    try:
+        return bool(engine._spark.sparkContext._jsc.sc().isStopped())  # type: ignore[union-attr]
+    except Py4JError:  # the JVM itself
+        return True
