@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ logger.context.level = info
 """
 # Last characters of the log that the message shows.
 SHOWN = 3_000
+# Tests between two times of clearing the session's memory.
+CLEARED = 25
 
 
 def connectors() -> dict[str, str]:
@@ -50,7 +54,7 @@ def engine(spark_log: Path) -> Iterator[SparkEngine]:
     log4j = spark_log.with_name("log4j2.properties")
     log4j.write_text(LOG.format(file=spark_log))
     settings = {
-        "spark.driver.memory": "1500m",
+        "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         # Delta's VACUUM lists the files of a table in 10,000 tasks otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
@@ -67,12 +71,32 @@ def small_session(engine: SparkEngine) -> Any:
     return engine._spark.newSession()
 
 
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    """The tests on the shared session, counted."""
+    return itertools.count(1)
+
+
 @pytest.fixture(autouse=True)
-def session_lasts(request: pytest.FixtureRequest, spark_log: Path) -> Iterator[None]:
+def session_lasts(request: pytest.FixtureRequest, spark_log: Path, numbers: Iterator[int]) -> Iterator[None]:
     """End the run with Spark's reason once the shared session has ended: each later test would fail without one."""
     yield
-    if "engine" in request.fixturenames and _has_ended(request.getfixturevalue("engine")):
+    if "engine" not in request.fixturenames:
+        return
+    engine = request.getfixturevalue("engine")
+    if _has_ended(engine):
         pytest.exit(f"Spark's session has ended in {request.node.nodeid}:\n{spark_log.read_text()[-SHOWN:]}", 1)
+    if next(numbers) % CLEARED == 0:
+        _clear(engine)
+
+
+def _clear(engine: SparkEngine) -> None:
+    """Forget the tables of earlier tests: Delta keeps each one's log for an hour, and Python each query until it looks.
+
+    They filled 1.2 GB after 600 tests; the JVM then looked for garbage all the time, and gave up.
+    """
+    gc.collect()
+    engine._spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
 
 def _has_ended(engine: SparkEngine) -> bool:
