@@ -28,7 +28,7 @@ logger.context.level = info
 # Last characters of the log that the message shows.
 SHOWN = 3_000
 # Tests between two times of clearing the session's memory.
-CLEARED = 25
+CLEARED = 10
 
 
 def connectors() -> dict[str, str]:
