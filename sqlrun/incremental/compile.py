@@ -21,6 +21,7 @@ from sqlrun.incremental import (
 )
 from sqlrun.incremental.algebra import Node, Type
 from sqlrun.incremental.landing import line_types
+from sqlrun.incremental.landing.shape import shape_of
 from sqlrun.incremental.operators.project import Project as Projection
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.script import Moment
@@ -209,11 +210,11 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         raise ProjectError([_problem(query, refusal.reason)]) from None
     read = properties.tables(root)
-    # A landing query sees only new lines: it must be linear, and its rows may never leave.
-    if len(read) != 1 or not properties.is_linear(root) or not properties.only_grows(root):
-        why = "a model that reads a source may only filter and rename columns"
-        instead = "Land one source here. Join and group in another model that reads this one."
-        clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
+    # A landing query sees only new lines, and each is one row or none: its rows may never leave.
+    if shape_of(root) is None or not properties.only_grows(root):
+        why = "a model that reads a source may only filter and compute columns: each line is one row or none"
+        instead = "Land one source here. Join, group, union and explode in another model that reads this one."
+        clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation, exp.Lateral)
         landed = Refusal("SR531", why, instead, query.tree.find(*clauses))
         raise ProjectError([_problem(query, landed.reason)])
     reason = Reason("SR546", "sqlrun appends the new lines of the source as rows")

@@ -17,14 +17,11 @@ from sqlglot import exp
 
 from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.incremental import statement_cache, types
-from sqlrun.incremental.algebra import Node
 from sqlrun.incremental.landing import drops as landing_drops
 from sqlrun.incremental.landing import fields as landing_fields
 from sqlrun.incremental.landing import line_grammar, line_pattern, undeclared_fields
-from sqlrun.incremental.operators.filter import Filter
-from sqlrun.incremental.operators.project import Project
-from sqlrun.incremental.operators.scan import Scan
-from sqlrun.incremental.stages import Stage, collapse
+from sqlrun.incremental.landing.shape import Shape, shape_of
+from sqlrun.incremental.stages import Stage
 from sqlrun.project import BLANK_LINE, FILTERED, Source
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
@@ -90,8 +87,7 @@ def drops(stage: Stage, source: Source) -> tuple[str, ...]:
 
     They are in the order in which they are tested: the source's drop rules, then the model's own WHERE.
     """
-    assert stage.node is not None
-    filters = _condition(collapse(stage.node)[1]) is not None
+    filters = _shape(stage).condition is not None
     return (*(rule.reason for rule in source.drop_where), *([FILTERED] if filters else []))
 
 
@@ -302,30 +298,24 @@ def _modelled_or_dropped(stage: Stage, source: Source, dialect: Dialect) -> str:
 
 def _selected(stage: Stage, dialect: Dialect) -> tuple[str, exp.Expr | None]:
     """Return the items of the analyst's query as SQL, and its condition."""
+    shape, kinds = _shape(stage), {c.name: c.type for c in stage.columns}
+    items = [
+        f"{sql.attempted(value, dialect, kinds[name])} as {sql.identifier(name, dialect)}"
+        for name, value in shape.items
+    ]
+    return ", ".join(items), shape.condition
+
+
+def _shape(stage: Stage) -> Shape:
     assert stage.node is not None
-    top, below = collapse(stage.node)
-    kinds = {c.name: c.type for c in stage.columns}
-    items = [f"{sql.attempted(value, dialect, kinds[name])} as {sql.identifier(name, dialect)}" for name, value in top]
-    return ", ".join(items), _condition(below)
+    found = shape_of(stage.node)
+    assert found is not None, "the compiler refuses a landing query of another shape"
+    return found
 
 
 def drop_tests(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
     """Return the reason and the test of each drop rule, over the source's typed columns; a test that fails is NULL."""
     return [(reason, sql.attempted(tree, dialect)) for reason, tree in landing_drops.conditions(source)]
-
-
-def _condition(node: Node) -> exp.Expr | None:
-    """Return the conjunction of the filters between the analyst's projection and the source; None if there is none."""
-    match node:
-        case Scan():
-            return None
-        case Filter():
-            below = _condition(node.child)
-            return node.condition if below is None else exp.and_(node.condition, below)
-        case Project() if all(isinstance(item, exp.Column) and item.name == name for name, item in node.items):
-            return _condition(node.child)
-        case _:
-            raise AssertionError("a landing query only filters and projects")
 
 
 def _judged(stage: Stage, rules: Sequence[Rule], with_dropped: bool = False) -> str:

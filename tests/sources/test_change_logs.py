@@ -1,0 +1,91 @@
+"""A change log that isn't Debezium's, by the models of docs/howto/land-a-change-log.md: right in any order."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from tests.support.projects import Site
+
+ENGINE = DuckDBEngine()
+PAGE = Path(__file__).parents[2] / "docs/howto/land-a-change-log.md"
+AT = datetime(2026, 11, 25, tzinfo=timezone.utc)
+# The example of Spark's AUTO CDC: an operation, a key, a sequence; in its documentation's order.
+USERS = [
+    (124, "Raul", "Oaxaca", "INSERT", 1),
+    (123, "Isabel", "Monterrey", "INSERT", 1),
+    (125, "Mercedes", "Tijuana", "INSERT", 2),
+    (126, "Lily", "Cancun", "INSERT", 2),
+    (123, None, None, "DELETE", 6),
+    (125, "Mercedes", "Guadalajara", "UPDATE", 6),
+    (125, "Mercedes", "Mexicali", "UPDATE", 5),
+    (123, "Isabel", "Chihuahua", "UPDATE", 5),
+]
+TRUNCATE = (None, None, None, "TRUNCATE", 3)
+
+
+def site(folder: Path) -> Site:
+    """Write the page's files into a project."""
+    texts = re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    for path, text in texts:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / "profiles").mkdir()
+    (folder / "profiles/duckdb.yml").write_text("engine: duckdb\nwarehouse: warehouse\n")
+    (folder / "pyproject.toml").write_text('[tool.sqlrun]\nname = "log"\nprofile = "duckdb"\n')
+    return Site(folder, ENGINE)
+
+
+def land(made: Site, rows: list[tuple[Any, ...]], sizes: list[int]) -> None:
+    """Land changes, so many in each tick."""
+    (made.root / "data/users").mkdir(parents=True)
+    names = ("user_id", "name", "city", "operation", "sequence")
+    events = [dict(zip(names, row, strict=True)) for row in rows]
+    for number, size in enumerate(sizes):
+        batch, events = events[:size], events[size:]
+        text = "".join(f"{json.dumps(event)}\n" for event in batch)
+        (made.root / "data/users" / f"{number}.jsonl").write_text(text)
+        result = made.tick(AT + timedelta(minutes=5 * number))
+        assert result.published, [node.message for node in result.nodes]
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_the_example_of_auto_cdc_has_its_tables(tmp_path: Path, seed: int | None) -> None:
+    """SCD 1 and SCD 2, the changes in one tick as in the documentation, or in several, shuffled and some twice."""
+    made, rows, sizes = site(tmp_path), list(USERS), [len(USERS)]
+    if seed is not None:
+        random = Random(seed)
+        rows += random.sample(rows, 3)
+        random.shuffle(rows)
+        sizes = [3, 4, 4]
+    land(made, rows, sizes)
+
+    assert sorted((r["user_id"], r["name"], r["city"]) for r in made.rows("users")) == [
+        (124, "Raul", "Oaxaca"),
+        (125, "Mercedes", "Guadalajara"),
+        (126, "Lily", "Cancun"),
+    ]
+    found = [(r["user_id"], r["city"], r["valid_from"], r["valid_to"]) for r in made.rows("user_history")]
+    assert sorted(found, key=lambda r: (r[0], r[2])) == [
+        (123, "Monterrey", 1, 5),
+        (123, "Chihuahua", 5, 6),
+        (124, "Oaxaca", 1, None),
+        (125, "Tijuana", 2, 5),
+        (125, "Mexicali", 5, 6),
+        (125, "Guadalajara", 6, None),
+        (126, "Cancun", 2, None),
+    ]
+
+
+def test_the_example_of_auto_cdc_with_a_truncate(tmp_path: Path) -> None:
+    made = site(tmp_path)
+    land(made, [*USERS, TRUNCATE], [5, 4])
+
+    assert [(r["user_id"], r["city"]) for r in made.rows("users")] == [(125, "Guadalajara")]
