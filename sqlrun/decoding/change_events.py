@@ -43,7 +43,7 @@ UNAVAILABLE: tuple[object, ...] = (
 )
 # Order of changes at one position: a snapshot's row is older than a change, and a key changes by delete and insert.
 RANKS = {"r": 0, "d": 1, "t": 1, "c": 2, "u": 2}
-TRUNCATE, DELETE = "t", "d"
+TRUNCATE, DELETE, MESSAGE = "t", "d", "m"
 NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000}
 # Units of a number by the name of its schema.
 UNIT_OF = {
@@ -60,10 +60,12 @@ EPOCH = datetime(1970, 1, 1)
 # What the names of an event's own fields begin with in a flat object, the more exact one last.
 FLAT = ("__", "__source_")
 ENGINE = frozenset({"topic", "key", "value"})
+# Members of the events that `provide.transaction.metadata` adds.
+TRANSACTION = frozenset({"status", "id", "event_count", "data_collections"})
 
 
 class OtherTable(Undecodable):
-    """A change event of another table than the declared one."""
+    """A change event of another table than the declared one, or of none."""
 
 
 class _Number(str):
@@ -150,6 +152,8 @@ class ChangeEvents:
             return None
         if not isinstance(found, dict):
             raise Undecodable("the change event isn't an object")
+        if found.get("op") == MESSAGE or found.keys() >= TRANSACTION:
+            raise OtherTable("the event is of no table: it is a message, or a transaction's begin or end")
         if "op" in found and isinstance(found.get("source"), dict):
             return self._enveloped(found, types)
         if "__op" in found:

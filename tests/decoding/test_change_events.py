@@ -129,6 +129,18 @@ def test_lines_of_the_embedded_engine() -> None:
     assert {row["fault"] for row in found} == {None, change_events.OTHER_TABLE}
 
 
+@pytest.mark.parametrize("name", ["plain.message", "plain.transaction"])
+def test_a_file_s_messages_and_transactions_are_of_no_table(name: str) -> None:
+    """A file of the embedded engine has them beside the changes: they are dropped, as another table's are."""
+    recorded = [json.loads(line) for line in (FIXTURES / f"{name}.jsonl").read_text().splitlines()]
+    one, lines = events(DOCS), "".join(json.dumps(each["value"]) + "\n" for each in recorded)
+
+    found = change_events.decode(ChangeLines(one.changes, one.columns), lines.encode()).to_pylist()
+
+    assert found
+    assert [row["fault"] for row in found] == [change_events.OTHER_TABLE] * len(recorded)
+
+
 def event(op: str, **more: Any) -> dict[str, Any]:
     source = {"db": "shop", "schema": "public", "table": "docs", "lsn": 24, "txId": 3, "ts_ms": 1, "snapshot": "false"}
     return {"op": op, "before": None, "after": None, "source": source} | more
@@ -137,7 +149,7 @@ def event(op: str, **more: Any) -> dict[str, Any]:
 BROKEN = {
     "{": "isn't JSON", "[]": "isn't an object", "{}": "no change event", '{"op":"c","op":"c"}': "twice",
     '{"op":NaN}': "isn't JSON", '{"op":"c","source":{}}': "has no `after`", "[" * 100_000: "isn't JSON",
-    json.dumps(event("m")): 'the unknown operation "m"', json.dumps(event("C")): 'the unknown operation "C"',
+    json.dumps(event("m")): "of no table", json.dumps(event("C")): 'the unknown operation "C"',
     json.dumps(event(["c"])): "the unknown operation",  # type: ignore[arg-type]
     json.dumps(event("c", after={"title": "a"})): "has no key `id`",
     json.dumps(event("d", before={"id": None})): "has no key `id`",
