@@ -15,7 +15,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -101,6 +101,10 @@ class _Event:
     types: Mapping[str, Mapping[str, Any]]
 
 
+# Returns the JSON text of what a column says about a change; the second argument names the unavailable columns.
+_Writer = Callable[[_Event, Sequence[str]], str]
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeEvents:
     """What turns change events into lines. `columns` are all columns of the source."""
@@ -108,14 +112,15 @@ class ChangeEvents:
     changes: Changes
     columns: tuple[Column, ...]
     _declared: dict[str, Column] = field(init=False, repr=False)
-    _described: tuple[Column, ...] = field(init=False, repr=False)
+    _written: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
     _tells_unavailable: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Divide the columns into the row's and the ones that describe the change."""
         described = tuple(column for column in self.columns if column.comes_from in WRITERS)
         object.__setattr__(self, "_declared", {c.name: c for c in self.columns if not c.comes_from})
-        object.__setattr__(self, "_described", described)
+        written = tuple((c.name, f"{quoted(c.name)}:", WRITERS.get(c.comes_from)) for c in self.columns)
+        object.__setattr__(self, "_written", written)
         object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in described))
 
     def line(self, text: str) -> str | None:
@@ -133,13 +138,23 @@ class ChangeEvents:
                 f"the value of `{absent[0]}` is unavailable: the change left it alone. Declare a column with "
                 "`from: unavailable`"
             )
-        about = (f"{quoted(c.name)}:{WRITERS[c.comes_from](event, absent)}" for c in self._described)
-        found = f"{{{','.join((*about, *(f'{quoted(name)}:{value}' for name, value in row.items())))}}}"
+        found = f"{{{','.join(self._members(event, row, absent))}}}"
         try:
             found.encode()
         except UnicodeEncodeError:
             raise Undecodable("the change event has half a surrogate pair") from None
         return found
+
+    def _members(self, event: _Event, row: Mapping[str, str], absent: Sequence[str]) -> Iterator[str]:
+        """Yield a line's members in the order of the declared columns, which the landing reads fastest."""
+        for name, start, write in self._written:
+            if write is not None:
+                yield start + write(event, absent)
+            elif name in row:
+                yield start + row[name]
+        for name in row:
+            if name not in self._declared:
+                yield f"{quoted(name)}:{row[name]}"
 
     def _event(self, text: str) -> _Event | None:
         found = _json(text)
@@ -370,7 +385,7 @@ def _table(event: _Event, absent: Sequence[str]) -> str:
 
 
 # What a column may say about a change, with what writes its JSON text; the keys are `project.DESCRIPTIONS`.
-WRITERS: dict[str, Callable[[_Event, Sequence[str]], str]] = {
+WRITERS: dict[str, _Writer] = {
     "op": lambda event, absent: quoted(event.op),
     "position": _position,
     "committed_at": _committed,
