@@ -1,0 +1,94 @@
+"""Land changes of a database beside plain lines of the same rows, with current rows and history: seconds of each tick.
+
+python -m benchmarks.change_events --rows 1000000 --changes 20000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.sources.test_changes import AT, ENGINE, project
+from tests.support.projects import Site
+
+TICKS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--changes", type=int, default=20_000)
+    chosen = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="sqlrun-change-events-"))
+    try:
+        measure(root, chosen.rows, chosen.changes)
+    finally:
+        shutil.rmtree(root)
+
+
+def measure(root: Path, rows: int, changes: int) -> None:
+    """Land a table of rows at once, then changes of random rows in each tick; print the medians."""
+    random = Random(1)
+    sites = {"changes": project(root / "changes", ENGINE), "plain": plain(root / "plain")}
+    first = [event(key, key, "c", random) for key in range(1, rows + 1)]
+    for name, site in sites.items():
+        print(f"{rows:,} rows, {name}: {timed(site, 0, first)['tick']:.1f} s", flush=True)
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in sites}
+    for number in range(1, TICKS + 1):
+        position = rows + number * changes
+        batch = [event(random.randint(1, rows), position + n, "u", random) for n in range(changes)]
+        for name, site in sites.items():
+            found[name].append(timed(site, number, batch))
+    base = statistics.median(seconds["changes"] for seconds in found["plain"])
+    print(f"plain lines: {base:.2f} s for {changes:,}; times of it:")
+    for part in ("changes", "docs", "docs_history", "tick"):
+        median = statistics.median(seconds[part] for seconds in found["changes"])
+        print(f"  {part}: {median:.2f} s, {median / base:.1f}")
+
+
+def plain(folder: Path) -> Site:
+    """Write a project that lands the same rows as plain lines."""
+    site = project(folder, ENGINE)
+    declared = folder / "models/_sources.yml"
+    declared.write_text(re.sub(r" +cdc: .*\n|, from: \w+", "", declared.read_text()))
+    for name in ("docs", "docs_history"):
+        (folder / f"models/{name}.sql").unlink()
+        (folder / f"models/{name}.yml").unlink()
+    return Site(site.root, ENGINE)
+
+
+def event(key: int, lsn: int, op: str, random: Random) -> dict[str, Any]:
+    source = {"db": "shop", "schema": "public", "table": "docs", "lsn": lsn, "txId": lsn, "snapshot": "false"}
+    row = {"id": key, "name": f"n{random.random()}", "body": "b" * 40}
+    return {"op": op, "before": None, "after": row, "source": source | {"ts_us": 1795502213791000 + lsn}}
+
+
+def timed(site: Site, number: int, events: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Run one tick; return its seconds and those of each model."""
+    is_plain = not (site.root / "models/docs.sql").exists()
+    site.write(f"{number:03}.json", [json.dumps(line(one) if is_plain else one) for one in events])
+    start = time.monotonic()
+    result = site.tick(AT + timedelta(minutes=5 * number))
+    whole = time.monotonic() - start
+    assert result.published, [node.message for node in result.nodes]
+    return {node.name: node.seconds for node in result.nodes} | {"tick": whole}
+
+
+def line(one: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain line of an event."""
+    about = {"op": one["op"], "position": f"{one['source']['lsn']:020}/2", "committed_at": "2026-11-24T06:36:53Z"}
+    return one["after"] | about | {"unavailable": []}
+
+
+if __name__ == "__main__":
+    main()
