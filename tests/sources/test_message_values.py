@@ -104,8 +104,8 @@ def test_change_events_are_read_by_the_schema_that_wrote_them(fake: Fake) -> Non
     found = decoded(values, *messages, framed(9, b""), member='"key":"k"')
 
     assert found[:2] == [
-        ('{"key":"k","position":"00000000000000000024/2","id":"a","n":7}', None),
-        ('{"key":"k","position":"00000000000000000025/1","id":"a","n":null}', None),
+        ('{"key":"k","id":"a","n":7,"position":"00000000000000000024/2"}', None),
+        ('{"key":"k","id":"a","n":null,"position":"00000000000000000025/1"}', None),
     ]
     assert found[2][1] == "unknown schema id 9"
 

@@ -78,7 +78,8 @@ def settle(postgres: Postgres, engine: ChangeEngine, number: int) -> None:
 
 
 def files(engine: ChangeEngine) -> list[Path]:
-    return sorted(engine.folder.glob("*.jsonl"))
+    """Return the complete files: a hidden one is being written, and is renamed at any moment."""
+    return sorted(file for file in engine.folder.glob("*.jsonl") if not file.name.startswith("."))
 
 
 def same(site: Site, postgres: Postgres) -> int:
