@@ -54,7 +54,7 @@ def engine(spark_log: Path) -> Iterator[SparkEngine]:
     log4j = spark_log.with_name("log4j2.properties")
     log4j.write_text(LOG.format(file=spark_log))
     settings = {
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": "3g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         # Delta's VACUUM lists the files of a table in 10,000 tasks otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
