@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
@@ -12,12 +11,13 @@ from typing import Any
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from tests.support import pages
 from tests.support.projects import Site
 
 ENGINE = DuckDBEngine()
 PAGE = Path(__file__).parents[2] / "docs/howto/land-a-change-log.md"
 AT = datetime(2026, 11, 25, tzinfo=timezone.utc)
-# The example of Spark's AUTO CDC: an operation, a key, a sequence; in its documentation's order.
+# A log of operations as AUTO CDC reads it, and changes 5 and 6 in the wrong order. The tables are worked out by hand.
 USERS = [
     (124, "Raul", "Oaxaca", "INSERT", 1),
     (123, "Isabel", "Monterrey", "INSERT", 1),
@@ -33,8 +33,7 @@ TRUNCATE = (None, None, None, "TRUNCATE", 3)
 
 def site(folder: Path) -> Site:
     """Write the page's files into a project."""
-    texts = re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    for path, text in texts:
+    for path, text in pages.files(PAGE).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     (folder / "profiles").mkdir()
@@ -57,8 +56,8 @@ def land(made: Site, rows: list[tuple[Any, ...]], sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("seed", [None, 0, 1])
-def test_the_example_of_auto_cdc_has_its_tables(tmp_path: Path, seed: int | None) -> None:
-    """SCD 1 and SCD 2, the changes in one tick as in the documentation, or in several, shuffled and some twice."""
+def test_a_log_of_operations_is_scd_1_and_scd_2(tmp_path: Path, seed: int | None) -> None:
+    """The changes come in one tick, or in several, shuffled and some twice."""
     made, rows, sizes = site(tmp_path), list(USERS), [len(USERS)]
     if seed is not None:
         random = Random(seed)
@@ -84,7 +83,7 @@ def test_the_example_of_auto_cdc_has_its_tables(tmp_path: Path, seed: int | None
     ]
 
 
-def test_the_example_of_auto_cdc_with_a_truncate(tmp_path: Path) -> None:
+def test_a_truncate_removes_what_came_before_it(tmp_path: Path) -> None:
     made = site(tmp_path)
     land(made, [*USERS, TRUNCATE], [5, 4])
 

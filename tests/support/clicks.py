@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from sqlrun.project import Project
-from tests.support import served
+from tests.support import pages, served
 
 PAGE = served.ROOT / "docs" / "howto" / "build-a-dashboard.md"
 SITES = ("docs", "shop")
@@ -30,15 +29,9 @@ SEED = {
 }
 
 
-def files() -> dict[str, str]:
-    """The files that the page writes, by path."""
-    found = re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    return dict(found)
-
-
 def project(folder: Path, **changed: str) -> Project:
     """Read both projects as one; `changed` replaces lines of the dashboard: old=new."""
-    written = files()
+    written = pages.files(PAGE)
     exposures = "models/clicks/_exposures.yml"
     for old, new in changed.items():
         key = next(line for line in written[exposures].split("\n") if line.strip().startswith(f"{old}:"))
