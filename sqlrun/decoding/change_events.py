@@ -112,16 +112,15 @@ class ChangeEvents:
     changes: Changes
     columns: tuple[Column, ...]
     _declared: dict[str, Column] = field(init=False, repr=False)
-    _written: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
+    _order: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
     _tells_unavailable: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Divide the columns into the row's and the ones that describe the change."""
-        described = tuple(column for column in self.columns if column.comes_from in WRITERS)
         object.__setattr__(self, "_declared", {c.name: c for c in self.columns if not c.comes_from})
-        written = tuple((c.name, f"{quoted(c.name)}:", WRITERS.get(c.comes_from)) for c in self.columns)
-        object.__setattr__(self, "_written", written)
-        object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in described))
+        order = tuple((c.name, f"{quoted(c.name)}:", WRITERS.get(c.comes_from)) for c in self.columns)
+        object.__setattr__(self, "_order", order)
+        object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in self.columns))
 
     def line(self, text: str) -> str | None:
         """Return the line of an event; None for a tombstone, which follows a delete.
@@ -138,16 +137,16 @@ class ChangeEvents:
                 f"the value of `{absent[0]}` is unavailable: the change left it alone. Declare a column with "
                 "`from: unavailable`"
             )
-        found = f"{{{','.join(self._members(event, row, absent))}}}"
+        found = f"{{{','.join(self._in_order(event, row, absent))}}}"
         try:
             found.encode()
         except UnicodeEncodeError:
             raise Undecodable("the change event has half a surrogate pair") from None
         return found
 
-    def _members(self, event: _Event, row: Mapping[str, str], absent: Sequence[str]) -> Iterator[str]:
+    def _in_order(self, event: _Event, row: Mapping[str, str], absent: Sequence[str]) -> Iterator[str]:
         """Yield a line's members in the order of the declared columns, which the landing reads fastest."""
-        for name, start, write in self._written:
+        for name, start, write in self._order:
             if write is not None:
                 yield start + write(event, absent)
             elif name in row:
