@@ -8,6 +8,7 @@ import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
+from sqlrun.system_tables import intake
 from tests.support import shops
 from tests.support.projects import Site, prepared
 from tests.support.script import START
@@ -47,6 +48,8 @@ def test_filters_and_computed_columns_alternate(tmp_path: Path, query: str) -> N
         ("a", "ada", 3),
         ("c", "ada", 5),
     ]
+    (batch,) = intake.read(site.warehouse, "")
+    assert (batch["read"], batch["landed"], batch["dropped"], batch["unexplained"]) == (3, 2, 1, 0)
 
 
 @pytest.mark.parametrize("query", REFUSED)
