@@ -287,6 +287,7 @@ class Changes:
 
     `table`: events of any other table don't land; "" if it isn't checked. `decimals`: `text`, or `bytes` for the
     unscaled value in base64, for events without schemas. `times`: units of times that are numbers, for the same.
+    `transactions`: the topic of the marks by which a tick takes whole transactions; "" for ticks that may cut one.
     """
 
     format: str  # debezium
@@ -294,6 +295,7 @@ class Changes:
     table: str = ""
     decimals: str = "text"  # text | bytes
     times: tuple[tuple[str, str], ...] = ()
+    transactions: str = ""
 
     def unit(self, column: str) -> str:
         """Return the declared unit of a column's numbers; "" if none is declared."""
@@ -384,6 +386,13 @@ class Source:
     def lands(self) -> bool:
         """Return whether its lines land in the table of a model; else models read it as a table of the graph."""
         return self.format != DELTA
+
+    @property
+    def transactions(self) -> tuple[str, str] | None:
+        """Return the connection and the topic by which a tick takes whole transactions; None if it may cut one."""
+        if self.topic is None or self.changes is None or not self.changes.transactions:
+            return None
+        return self.topic.connection, self.changes.transactions
 
     @property
     def attached(self) -> tuple[Column, ...]:

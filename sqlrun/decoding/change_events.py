@@ -91,7 +91,7 @@ _DECODER = json.JSONDecoder(
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
+class Event:
     """One change. `row` has the values of the row, or those of its key; `types` the schemas of its fields, if sent."""
 
     op: str
@@ -102,7 +102,7 @@ class _Event:
 
 
 # Returns the JSON text of what a column says about a change; the second argument names the unavailable columns.
-_Writer = Callable[[_Event, Sequence[str]], str]
+_Writer = Callable[[Event, Sequence[str]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class ChangeEvents:
 
         Raises: Undecodable.
         """
-        event = self._event(text)
+        event = self.event(text)
         if event is None:
             return None
         self._check_table(event.source)
@@ -144,7 +144,7 @@ class ChangeEvents:
             raise Undecodable("the change event has half a surrogate pair") from None
         return found
 
-    def _in_order(self, event: _Event, row: Mapping[str, str], absent: Sequence[str]) -> Iterator[str]:
+    def _in_order(self, event: Event, row: Mapping[str, str], absent: Sequence[str]) -> Iterator[str]:
         """Yield a line's members in the order of the declared columns, which the landing reads fastest."""
         for name, start, write in self._order:
             if write is not None:
@@ -155,7 +155,8 @@ class ChangeEvents:
             if name not in self._declared:
                 yield f"{quoted(name)}:{row[name]}"
 
-    def _event(self, text: str) -> _Event | None:
+    def event(self, text: str) -> Event | None:
+        """Return the event of a text; None for a tombstone. Raises: Undecodable."""
         found = _json(text)
         if isinstance(found, dict) and found.keys() >= ENGINE:
             found = found["value"]
@@ -174,7 +175,7 @@ class ChangeEvents:
             return self._flat(found, types)
         raise Undecodable("the object is no change event: it has neither `op` and `source` nor `__op`")
 
-    def _enveloped(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> _Event:
+    def _enveloped(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> Event:
         op = _op(found["op"])
         row = found.get("before" if op == DELETE else "after")
         if op == TRUNCATE:
@@ -183,17 +184,17 @@ class ChangeEvents:
             raise Undecodable(f"the change event `{op}` has no `{'before' if op == DELETE else 'after'}`")
         transaction = found.get("transaction")
         number = found["source"].get("txId", transaction.get("id") if isinstance(transaction, dict) else None)
-        return _Event(op, row, found["source"], None if number is None else str(number), types)
+        return Event(op, row, found["source"], None if number is None else str(number), types)
 
-    def _flat(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> _Event:
+    def _flat(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> Event:
         row = {name: value for name, value in found.items() if not name.startswith("__")}
         source: dict[str, Any] = {}
         for prefix in FLAT:
             source |= {name.removeprefix(prefix): v for name, v in found.items() if name.startswith(prefix)}
         number = source.get("txId", source.get("transaction_id"))
-        return _Event(_op(found["__op"]), row, source, None if number is None else str(number), types)
+        return Event(_op(found["__op"]), row, source, None if number is None else str(number), types)
 
-    def _row(self, event: _Event) -> tuple[dict[str, str], list[str]]:
+    def _row(self, event: Event) -> tuple[dict[str, str], list[str]]:
         """Return the JSON texts of a row's members, and the names of the unavailable ones."""
         keys = self.changes.key
         if event.op == TRUNCATE:
@@ -346,7 +347,7 @@ def _time(number: str, unit: str) -> str:
         return number
 
 
-def _position(event: _Event, absent: Sequence[str]) -> str:
+def position(event: Event, absent: Sequence[str] = ()) -> str:
     """Return the position of a change in the database's log, as a text that sorts as the changes happened.
 
     Postgres: the log sequence number. MySQL: the number of the binlog's file, the position in it, and the row's.
@@ -366,7 +367,7 @@ def _position(event: _Event, absent: Sequence[str]) -> str:
     raise Undecodable("the change event has no position: neither `lsn` nor `file` and `pos`")
 
 
-def _committed(event: _Event, absent: Sequence[str]) -> str:
+def _committed(event: Event, absent: Sequence[str]) -> str:
     """Return when the database committed the change."""
     for name, unit in (("ts_ns", "nanoseconds"), ("ts_us", "microseconds"), ("ts_ms", "milliseconds")):
         if event.source.get(name) is not None:
@@ -374,19 +375,19 @@ def _committed(event: _Event, absent: Sequence[str]) -> str:
     return "null"
 
 
-def _snapshot(event: _Event, absent: Sequence[str]) -> str:
+def _snapshot(event: Event, absent: Sequence[str]) -> str:
     value = event.source.get("snapshot")
     return "null" if value in (None, "false", False) else quoted(str(value).lower())
 
 
-def _table(event: _Event, absent: Sequence[str]) -> str:
+def _table(event: Event, absent: Sequence[str]) -> str:
     return quoted(".".join(str(event.source[part]) for part in ("schema", "table") if event.source.get(part)))
 
 
 # What a column may say about a change, with what writes its JSON text; the keys are `project.DESCRIPTIONS`.
 WRITERS: dict[str, _Writer] = {
     "op": lambda event, absent: quoted(event.op),
-    "position": _position,
+    "position": position,
     "committed_at": _committed,
     "transaction": lambda event, absent: "null" if event.transaction is None else quoted(event.transaction),
     "snapshot": _snapshot,

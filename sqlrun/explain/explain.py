@@ -78,6 +78,7 @@ def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: date
         "meaning": workspace.prints[model.name],
         "tables": [_table(workspace, model, stage, dialect, now, known) for stage in model.stages],
         "drops": _drops(model),
+        "order": _order(model),
         "checks": explain_checks.listed(workspace, model, known.rows.get(model.name)),
     }
 
@@ -86,6 +87,15 @@ def _drops(model: Compiled) -> list[dict[str, str]]:
     """Return what leaves out lines of a landing model's source: the source's drop rules in their order."""
     rules = model.source.drop_where if model.source is not None else ()
     return [{"where": rule.where, "reason": rule.reason, "place": str(rule.place)} for rule in rules]
+
+
+def _order(model: Compiled) -> str:
+    """Return what a tick keeps of a database's order in the changes of a landing model; "" for other models."""
+    if model.source is None or model.source.changes is None:
+        return ""
+    if model.source.transactions is None:
+        return "ordered per key only: a tick may have a part of a transaction"
+    return f"whole transactions, by the marks of the topic {model.source.transactions[1]}"
 
 
 def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
@@ -153,6 +163,8 @@ def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str
     for rule in about["drops"]:
         where = " ".join(rule["where"].split())
         lines.append(f"drops      lines where {where}: {rule['reason']} ({rule['place']})")
+    if about["order"]:
+        lines.append(f"order      {about['order']}")
     for table in about["tables"]:
         lines += ["", *_table_lines(table, about)]
         if statements:

@@ -30,6 +30,7 @@ def ahead(context: TickContext, at: datetime) -> None:
 
     Raises: EngineError, which the next tick meets again and reports; LockedError.
     """
+    context.renew_cuts()
     models = [model for model in context.plan.models if model.source is not None and _at_rest(context, model)]
     if models:
         engine_selection.prestart_spark(context)
@@ -74,6 +75,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     if table.state is None:
         missing_files.require(context, model.name, request.source, table.path)
     dead_letters.require(context, model)
+    _require_group(context, model)
     context.assert_lock_held()
     written = _written(context, model, turn.engine, request)
     recorded = accounting.record(context, model, request.source, written.batches, at)
@@ -105,6 +107,28 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         counts=_shown(model, written.counts),
         lines=lines,
     )
+
+
+def _require_group(context: TickContext, model: Compiled) -> None:
+    """Reject a tick that lands only some of the sources that take whole transactions together.
+
+    An environment reads what it hasn't changed from production, which lands it at other times.
+
+    Raises: SourceError.
+    """
+    assert model.source is not None
+    if model.source.transactions is None or context.plan.env:
+        return
+    chosen = {each.name for each in context.plan.models}
+    group = [each.name for each in context.workspace.transaction_group(model.source)]
+    left = sorted({*group} - chosen)
+    if left:
+        raise SourceError(
+            f"SR756 this build lands {model.name}, but not {', '.join(left)}: together they take whole transactions of "
+            f"the topic {model.source.transactions[1]}. Select them all: --select "
+            f"{' '.join(f'{name}+' for name in sorted(group))}",
+            model=model.name,
+        )
 
 
 def _written(context: TickContext, model: Compiled, engine: Engine, request: Landing) -> Written:

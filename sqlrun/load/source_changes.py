@@ -8,7 +8,7 @@ from typing import Any
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import KAFKA, TIME_UNITS, Changes, Column
 
-CDC_KEYS = ("format", "key", "table", "decimals", "times")
+CDC_KEYS = ("format", "key", "table", "decimals", "times", "transactions")
 FORMATS = ("debezium",)
 DECIMALS = ("text", "bytes")
 # Formats of a topic's values that change events are written in.
@@ -36,13 +36,31 @@ def changes(reader: Reader, table: Any, kind: str, columns: tuple[Column, ...]) 
         if word in table:
             hint = "Change events are one a line: remove it."
             reader.problem("SR102", reader.place(table, word), f"`{word}` has no effect beside `cdc`", hint)
+    if "transactions" in node:
+        _check_transactions(reader, table, node, kind)
     return Changes(
         format=reader.choice(node, "format", FORMATS, FORMATS[0]),
         key=tuple(key),
         table=reader.text(node, "table"),
         decimals=reader.choice(node, "decimals", DECIMALS, DECIMALS[0]),
         times=tuple(_times(reader, node, names)),
+        transactions=reader.text(node, "transactions"),
     )
+
+
+def _check_transactions(reader: Reader, table: Any, node: Any, kind: str) -> None:
+    """Record problems of a source that takes whole transactions."""
+    at = reader.place(node, "transactions")
+    if kind != KAFKA:
+        hint = "Remove it: a tick takes whole files, and a file may end within a transaction."
+        reader.problem("SR102", at, "`transactions` needs `format: kafka`", hint)
+    if not reader.text(node, "table"):
+        hint = "Write `table: public.orders`: the marks count the events of each table."
+        reader.problem("SR104", at, "`transactions` needs `table`", hint)
+    if reader.text(table, "if_unreadable") == "skip":
+        place, hint = reader.value_place(table, "if_unreadable"), "Remove one of the two."
+        message = "`if_unreadable: skip` can't be beside `transactions`: a tick would have a part of a transaction"
+        reader.problem("SR110", place, message, hint)
 
 
 def _times(reader: Reader, node: Any, names: set[str]) -> list[tuple[str, str]]:

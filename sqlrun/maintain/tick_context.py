@@ -12,10 +12,12 @@ from sqlrun.engines.delta import file_rows
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan.values import TickPlan, Workspace
-from sqlrun.project import Connection
+from sqlrun.project import Connection, Source
+from sqlrun.publish import environment_paths
 from sqlrun.publish.table_state import TableState, is_source
 from sqlrun.source_api import SourceReader
 from sqlrun.sources import factory
+from sqlrun.sources.whole_transactions import Group
 from sqlrun.system_tables.measure_history import History
 
 
@@ -26,7 +28,8 @@ class TickContext:
     Threads share it; `states` is written under the lock, each table by one thread. `reader` reads the changed rows to
     check: they are few, and a Spark job for them would cost more than the checks. `bases` has the version of each table
     at the start of the tick: the tick's one write must begin there, or another build has written. `pinned` is the
-    version of the ledger at the tick's pin, as soon as there is one; no model is committed before.
+    version of the ledger at the tick's pin, as soon as there is one; no model is committed before. `groups` are the
+    sources that take whole transactions, by connection and transaction topic.
     """
 
     workspace: Workspace
@@ -43,6 +46,7 @@ class TickContext:
     accept_unexplained: bool  # publish even if lines of a source are unaccounted for
     pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     history: History = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +61,26 @@ class TickContext:
     def source_of(self, model: Compiled) -> SourceReader:
         """Return the reader of a landing model's source. Raises: EngineError if the profile lacks its connection."""
         assert model.source is not None
-        return factory.reader_of(self.workspace.project.root, model.source, self.connections)
+        reader = factory.reader_of(self.workspace.project.root, model.source, self.connections)
+        group = self._group_of(model.source)
+        return reader if group is None else factory.bound(reader, group)
+
+    def renew_cuts(self) -> None:
+        """Let the next landing of sources that take whole transactions find the newest one."""
+        for group in self.groups.values():
+            group.renew()
+
+    def _group_of(self, source: Source) -> Group | None:
+        """Return what the sources that take whole transactions share in this tick; None for any other source."""
+        if source.transactions is None:
+            return None
+        with self.lock:
+            if source.transactions not in self.groups:
+                members = [m.source for m in self.workspace.transaction_group(source) if m.source is not None]
+                folder = f"{self.warehouse}/{environment_paths.system_folder(self.plan.env)}"
+                root = self.workspace.project.root
+                self.groups[source.transactions] = factory.group_of(root, members, self.connections, folder)
+            return self.groups[source.transactions]
 
     def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
         """Return the commits of a table between two versions that changed data; of a source the last if rows differ."""

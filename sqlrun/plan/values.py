@@ -58,6 +58,10 @@ class Workspace:
         """Return a source that models read as a table, by its name in compiled SQL; None if there is none."""
         return next((s for s in self.project.sources if s.table == table and not s.lands), None)
 
+    def transaction_group(self, source: Source) -> tuple[Compiled, ...]:
+        """Return the models whose sources take whole transactions together with this one, its own included."""
+        return tuple(m for m in self.models if m.source is not None and m.source.transactions == source.transactions)
+
     def seed(self, name: str) -> Seed | None:
         """Return a seed by name; None if there is none."""
         return next((s for s in self.project.seeds if s.name == name), None)

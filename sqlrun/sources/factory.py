@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -11,13 +12,14 @@ from sqlrun.decoding.change_events import ChangeEvents
 from sqlrun.errors import SourceError
 from sqlrun.project import JSON, KAFKA, Connection, Source, Topic
 from sqlrun.source_api import SourceReader, Values
-from sqlrun.sources import message_values
+from sqlrun.sources import message_values, whole_transactions
 from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
 from sqlrun.sources.kafka_client import Client
 from sqlrun.sources.message_values import Changed, Delimited, Registered
 from sqlrun.sources.registry import Registry
+from sqlrun.sources.whole_transactions import Group
 
 # Turns texts of quarantined lines into their texts now, and the reasons why one can't be read.
 DecodeAgain: TypeAlias = Callable[[Sequence[str]], tuple[list[str], list[str | None]]]
@@ -49,6 +51,26 @@ def reader_of(root: str, source: Source, connections: Mapping[str, Connection]) 
             return Kafka(source.topic, source.attached, client, values)
         case _:
             raise AssertionError(f"unsupported format {source.format}")
+
+
+def group_of(root: str, sources: Sequence[Source], connections: Mapping[str, Connection], folder: str) -> Group:
+    """Return the group of sources that take whole transactions together: of one connection and transaction topic.
+
+    `folder` is for what is known of the last cut.
+
+    Raises: SourceError as `reader_of`.
+    """
+    readers = [reader for each in sources if isinstance(reader := reader_of(root, each, connections), Kafka)]
+    topic = sources[0].transactions[1] if sources[0].transactions is not None else ""
+    assert readers and topic
+    place = whole_transactions.place_of(folder, readers[0].client.name, topic)
+    return Group(topic, readers[0].client, tuple(readers), place)
+
+
+def bound(reader: SourceReader, group: Group) -> SourceReader:
+    """Return a reader that lands whole transactions."""
+    assert isinstance(reader, Kafka)
+    return replace(reader, bound=group)
 
 
 def decoder_of_quarantined(reader: SourceReader) -> DecodeAgain | None:

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlrun.decoding import confluent
 from sqlrun.errors import SourceError
@@ -77,6 +77,16 @@ def part_of(name: str) -> Part:
     return Part(topic, int(number), topic_id)
 
 
+class Bound(Protocol):
+    """What ends the ranges of several sources at the same transaction of a database."""
+
+    def within(self, pending: Pending) -> Pending:
+        """Return what is pending of a source up to that transaction. Raises: SourceError."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a tick must say about it, once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kafka:
     """The reader of a Kafka source."""
@@ -85,6 +95,7 @@ class Kafka:
     columns: tuple[Column, ...]  # the ones that come with a message
     client: Client
     values: Values | None = None  # what decodes values that aren't JSON
+    bound: Bound | None = field(default=None, repr=False, compare=False)
 
     @property
     def location(self) -> str:
@@ -158,6 +169,8 @@ class Kafka:
             return Pending({}, losses=tuple(losses))
         ready = {part.name: self._range(landed.get(part.name), offsets[part.key]) for part in parts}
         ready = {name: one for name, one in ready.items() if one[0] < one[1] or name not in landed}
+        if self.bound is not None:
+            return self.bound.within(Pending(ready, backlog=_size(ready)))
         return Pending(limited(ready, self.topic.max_offsets_per_tick), backlog=_size(ready))
 
     def read(self, parts: Positions) -> Reading:
@@ -237,8 +250,8 @@ class Kafka:
         return f"{counted(size, 'new message')} in {counted(_held(pending.ready), 'partition')}{limit}"
 
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
-        """Return nothing: a range neither grows nor changes."""
-        return ()
+        """Return the transactions that wait: a range neither grows nor changes."""
+        return () if self.bound is None else self.bound.notes()
 
     def _range(self, before: Position | None, now: Offsets) -> tuple[int, int]:
         if before is not None:

@@ -89,7 +89,11 @@ class Changed:
 
     def decoder(self) -> Decode:
         """Return what decodes values."""
-        return partial(self._decode, _json_texts if self.registered is None else self.registered.decoder())
+        return partial(self._decode, self.texts())
+
+    def texts(self) -> Decode:
+        """Return what decodes values to the JSON texts of their events."""
+        return _json_texts if self.registered is None else self.registered.decoder()
 
     def _decode(
         self, inner: Decode, values: Sequence[bytes | None], members: Sequence[str]

@@ -266,3 +266,24 @@ def test_a_broken_declaration_is_refused(tmp_path: Path, cdc: str, told: str) ->
 
     with pytest.raises(ProjectError, match=told):
         prepared(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cdc", "told"),
+    [
+        ("path: data/orders", "table: public.docs, transactions: shop.transaction", "SR102.*needs `format: kafka`"),
+        ("format: kafka\n        topic: t", "transactions: shop.transaction", "SR104.*needs `table`"),
+        (
+            "format: kafka\n        topic: t\n        if_unreadable: skip",
+            "table: public.docs, transactions: shop.transaction", "SR110.*a part of a transaction",
+        ),
+    ],
+)  # fmt: skip
+def test_transactions_need_a_topic_a_table_and_every_source(tmp_path: Path, kind: str, cdc: str, told: str) -> None:
+    project(tmp_path, ENGINE)
+    declared = tmp_path / "models/_sources.yml"
+    text = declared.read_text().replace("path: data/orders", kind)
+    declared.write_text(text.replace("key: [id], table: public.docs", f"key: [id], {cdc}"))
+
+    with pytest.raises(ProjectError, match=told):
+        prepared(tmp_path)
