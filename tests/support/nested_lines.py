@@ -17,9 +17,10 @@ FIELDS = {
     "size": "struct<w:int,h:struct<cm:decimal(4, 1),by:string>>",
     "stops": "array<struct<at:timestamp,parts:array<struct<n:bigint,ok:boolean>>>>",
     "note": "string",
+    "box": "struct<w:int,lid:struct<red:boolean>>",
 }
 HERE = Place("_sources.yml")
-OPTIONAL = ("note", "grid")
+OPTIONAL = ("note", "grid", "box")
 COLUMNS = tuple(Column(n, k, "It.", HERE, nullable=n in OPTIONAL) for n, k in FIELDS.items())
 SOURCE = Source("a", "b", "json", "data", COLUMNS, "It.", HERE)
 STOP = {"at": "2026-01-10T10:00:00Z", "parts": [{"n": 1, "ok": True}, {"n": 2, "ok": False}]}
@@ -48,6 +49,16 @@ LINES: dict[str, tuple[str, str | None]] = {
     "nothing inside": (_line(grid=[], stops=[], note=None), None),
     "nothing inside of what is inside": (_line(grid=[[], []], **_stop(parts=[])), None),
     "what may be missing is": (_line(grid=None, note=None), None),
+    "a struct that may be missing is": (_line(box=None), None),
+    "a struct that may be missing is whole": (_line(box={"w": 1, "lid": {"red": True}}), None),
+    "a struct that may be missing lacks a field": (_line(box={"lid": {"red": True}}), "box.w: missing"),
+    "a struct that may be missing lacks all fields": (_line(box={}), "box.w: missing"),
+    "a struct that may be missing has a word": (_line(box={"w": "x", "lid": {"red": True}}), "box.w: not of type int"),
+    "a struct that may be missing lacks a struct": (_line(box={"w": 1}), "box.lid.red: missing"),
+    "a number instead of a struct that may be missing": (_line(box=5), "not a JSON object"),
+    "a text instead of a struct that may be missing": (_line(box="null"), "not a JSON object"),
+    "an array instead of a struct that may be missing": (_line(box=[{"w": 1}]), "not a JSON object"),
+    "a number instead of a struct": (_line(size=5), "not a JSON object"),
     "no number": (_line(id="x"), "id: not of type int"),
     "nothing": (_line(id=None), "id: missing"),
     "an array in an array is missing": (_line(grid=[[1], None]), "grid: an element is missing"),

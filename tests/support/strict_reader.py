@@ -318,6 +318,8 @@ class Reader:
             value = _given(fields.get(name))
             if value is None and not nullable:
                 return Judged(f"{name}: missing")
+            if value is None and kind.name == "struct":
+                continue  # what may be missing lacks all its fields
             for reason, test in _faults(kind, name):
                 if test(value):
                     return Judged(reason)

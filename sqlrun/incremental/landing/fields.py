@@ -32,17 +32,19 @@ class _Fault:
 
 def value(column: Column, dialect: Dialect) -> str:
     """Return Spark SQL for the typed value of a column; leaves whose text isn't valid for their type are NULL."""
-    return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column), dialect)
+    text = f"_json.{sql.identifier(column.name, 'spark')}"
+    found = _typed(text, _kind(column), dialect)
+    # Without a test an absent struct would be one whose fields are NULL.
+    return f"case when {text} is not null then {found} end" if _may_lack_all(column) else found
 
 
 def fits(column: Column) -> str:
     """Return DuckDB SQL that is true if a column's value is complete, so that no fault can apply to it.
 
-    A nullable column may be NULL. The fields of a struct may not, nor may those of a struct that is NULL.
+    A nullable column may be NULL. The fields of a struct may not.
     """
     whole, name = _whole(f"_values.{sql.identifier(column.name, 'duckdb')}", _kind(column)), column.name
-    may_lack = column.nullable and _kind(column).this != exp.DataType.Type.STRUCT
-    return f"(_json.{sql.identifier(name, 'duckdb')} is null or {whole})" if may_lack else whole
+    return f"(_json.{sql.identifier(name, 'duckdb')} is null or {whole})" if column.nullable else whole
 
 
 def faults(column: Column, dialect: Dialect) -> list[tuple[str, str]]:
@@ -50,7 +52,16 @@ def faults(column: Column, dialect: Dialect) -> list[tuple[str, str]]:
     name = column.name
     found = [] if column.nullable else [_Fault(f"{name}: missing", (name,))]
     found += _faults(_kind(column), (name,), name)
-    return [(fault.reason, (_in_spark if dialect == "spark" else _in_duckdb)(fault)) for fault in found]
+    tests = [(fault.reason, (_in_spark if dialect == "spark" else _in_duckdb)(fault)) for fault in found]
+    if not _may_lack_all(column):
+        return tests
+    here = f"_json.{sql.identifier(name, dialect)} is not null"
+    return [(reason, f"({here} and {test})") for reason, test in tests]
+
+
+def _may_lack_all(column: Column) -> bool:
+    """Return whether a column is a struct that may be NULL: then it lacks all its fields, and that is no fault."""
+    return column.nullable and _kind(column).this == exp.DataType.Type.STRUCT
 
 
 def _kind(column: Column) -> exp.DataType:
