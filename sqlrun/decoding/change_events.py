@@ -56,6 +56,7 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 SCALE = re.compile(r"decimal\([0-9]+, ?([0-9]+)\)")
 NESTED = ("array<", "struct<", "map<")
+BOOLEANS = {"0": "false", "1": "true"}
 EPOCH = datetime(1970, 1, 1)
 # What the names of an event's own fields begin with in a flat object, the more exact one last.
 FLAT = ("__", "__source_")
@@ -221,6 +222,9 @@ class ChangeEvents:
             return self._decimal(kind, value, schema)
         if isinstance(value, _Number) and kind == "date":
             return _date(value)
+        if isinstance(value, _Number) and kind == "boolean":
+            # MySQL's booleans are the numbers 0 and 1.
+            return BOOLEANS.get(value, str(value))
         if isinstance(value, _Number) and kind.startswith("timestamp"):
             unit = UNIT_OF.get(str(schema.get("name"))) or self.changes.unit(name)
             if not unit:

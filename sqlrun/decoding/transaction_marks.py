@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlrun.decoding.change_events import TRANSACTION, ChangeEvents, position
+from sqlrun.decoding.change_events import TRANSACTION, TRUNCATE, ChangeEvents, position
 from sqlrun.decoding.undecodable import Undecodable
 
 BEGIN, END = "BEGIN", "END"
@@ -25,12 +25,13 @@ _NUMBERED = re.compile(r"([0-9]+):[0-9]+")
 class Member:
     """What a change event says about its transaction.
 
-    `transaction` is "" if the event names none, as events of a snapshot do (`is_snapshot`). `identity` is the same for
-    an event that is delivered again. `committed` is when the database committed it, in milliseconds since 1970.
+    `transaction` is "" if the event names none. It `is_alone` if there can be none: a row of a snapshot, or a truncate
+    of MySQL. `identity` is the same for an event that is delivered again. `committed` is when the database committed
+    it, in milliseconds since 1970.
     """
 
     transaction: str
-    is_snapshot: bool
+    is_alone: bool
     identity: str
     committed: int
 
@@ -54,8 +55,8 @@ def member(events: ChangeEvents, text: str) -> Member | None:
     if event is None:
         return None
     number = _transaction(event.transaction or "")
-    is_snapshot = event.op == SNAPSHOT
-    return Member("" if is_snapshot else number, is_snapshot, position(event), _milliseconds(event.source.get("ts_ms")))
+    is_alone = event.op == SNAPSHOT or (event.op == TRUNCATE and not number)
+    return Member("" if is_alone else number, is_alone, position(event), _milliseconds(event.source.get("ts_ms")))
 
 
 def mark(text: str) -> Mark | None:

@@ -45,8 +45,8 @@ class Partition:
     seen: dict[str, set[tuple[bytes, str]]] = field(default_factory=dict)
 
     def add(self, offset: int, key: bytes, member: Member) -> None:
-        """Add the event of a message. Rows of a snapshot belong to no transaction: they are taken as they come."""
-        if member.is_snapshot:
+        """Add the event of a message. One that belongs to no transaction is taken as it comes."""
+        if member.is_alone:
             return
         if not self.runs or self.runs[-1].transaction != member.transaction:
             self.runs.append(Run(member.transaction, offset, member.committed))

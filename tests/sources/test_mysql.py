@@ -1,0 +1,139 @@
+"""Changes that Debezium's MySQL connector sent from a MariaDB: they give the rows that the database had in the end."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sqlrun.decoding import transaction_marks
+from sqlrun.decoding.change_events import ChangeEvents
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.project import Changes, Column, Place
+from sqlrun.sources.transaction_cut import Complete, Cut, Partition, cut
+from tests.support.projects import Site
+
+RECORDED = Path(__file__).parents[1] / "fixtures" / "debezium" / "mysql.jsonl"
+AT = datetime(2026, 11, 26, 15, tzinfo=timezone.utc)
+TABLES = {
+    "customers": {
+        "id": "int", "name": "string", "balance": "decimal(12,4)", "born": "date", "seen": "timestamp",
+        "at": "timestamp", "active": "boolean", "attrs": "struct<a:int>", "kind": "string", "phone": "string",
+    },
+    "orders": {"id": "bigint", "customer_id": "int", "total": "decimal(18,2)"},
+}  # fmt: skip
+DESCRIBED = {"op": "string", "position": "string", "committed_at": "timestamp"}
+
+
+def messages() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RECORDED.read_text().splitlines()]
+
+
+def site(folder: Path) -> Site:
+    """Write a project over the file of all tables: the changes of each, its current rows and its history."""
+    texts = {
+        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
+        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
+    }
+    declared = "sources:\n  - name: shop\n    tables:\n"
+    for table, types in TABLES.items():
+        times = ", times: {seen: microseconds}" * (table == "customers")
+        declared += (
+            f"      - name: {table}\n        path: data/orders\n"
+            f"        cdc: {{format: debezium, key: [id], table: shop.{table}{times}}}\n        columns:\n"
+        )
+        for name, of_type in {**types, **DESCRIBED}.items():
+            comes = f", from: {name}" * (name in DESCRIBED)
+            declared += f"          - {{name: {name}, data_type: '{of_type}', description: It.{comes}}}\n"
+        names = [name for name in types if name != "id"]
+        first = {names[0]: types[names[0]]}
+        spans = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
+        models = {
+            f"{table}_changes": (
+                f"select {', '.join((*types, *DESCRIBED))} from {{{{ source('shop', '{table}') }}}}",
+                "id, position", {**types, **DESCRIBED},
+            ),
+            table: (
+                f"{{{{ current_rows(ref('{table}_changes'), key=['id'], columns={names}) }}}}",
+                "id", {**types, "position": "string"},
+            ),
+            f"{table}_history": (
+                f"{{{{ history_rows(ref('{table}_changes'), key=['id'], columns=['{names[0]}']) }}}}",
+                "id, position", {"id": types["id"], **first, "position": "string", **spans},
+            ),
+        }  # fmt: skip
+        for model, (query, grain, columns) in models.items():
+            texts[f"models/{model}.sql"] = query + "\n"
+            listed = "".join(f"      - {{name: {n}, data_type: '{t}', description: It.}}\n" for n, t in columns.items())
+            repeats = "    repeats: true\n" * model.endswith("_changes")
+            texts[f"models/{model}.yml"] = (
+                f"models:\n  - name: {model}\n    description: It.\n    grain: [{grain}]\n{repeats}    columns:\n"
+                + listed
+            )
+    texts["models/_sources.yml"] = declared
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / "data/orders").mkdir(parents=True)
+    return Site(folder, DuckDBEngine())
+
+
+def test_the_tables_are_those_of_the_database(tmp_path: Path) -> None:
+    """A key changed, a row was deleted, the binlog changed its file, a table was truncated, a column came."""
+    made = site(tmp_path)
+    lines = RECORDED.read_text().splitlines()
+    for number, part in enumerate((lines[20:], lines[:12], lines[8:])):  # in disorder, and some twice
+        made.write(f"{number}.jsonl", part)
+        result = made.tick(AT)
+        assert result.published, [node.message for node in result.nodes]
+
+    customers = [{name: row[name] for name in TABLES["customers"]} for row in made.rows("customers")]
+    nothing = dict.fromkeys(TABLES["customers"])
+    assert sorted(customers, key=lambda row: row["id"]) == [
+        {
+            "id": 1, "name": "Bo2", "balance": Decimal("2.0000"), "born": date(1999, 2, 28),
+            "seen": datetime(2026, 5, 4, 12, 0, 0, 123456, timezone.utc),
+            "at": datetime(2026, 5, 4, 12, 0, 0, 123000, timezone.utc),
+            "active": True, "attrs": {"a": 1}, "kind": "guest", "phone": "+47",
+        },
+        # What the ALTER TABLE filled in is in no event.
+        {**nothing, "id": 30, "name": "new"},
+    ]  # fmt: skip
+    (order,) = made.rows("orders")
+    assert (order["id"], order["customer_id"], order["total"]) == (1, 1, Decimal("1234567890123456.78"))
+    versions = [(row["id"], row["is_current"]) for row in made.rows("customers_history")]
+    assert sorted(versions) == [(1, False)] * 3 + [(1, True)] + [(2, False)] * 2 + [(3, False), (30, True)]
+    assert sorted(row["is_current"] for row in made.rows("orders_history")) == [False, False, True]
+
+
+def looked(kept: list[dict[str, Any]]) -> Cut:
+    """Return the cut of messages."""
+    events = ChangeEvents(Changes("debezium", ("id",)), (Column("id", "int", "It.", Place("a")),))
+    partitions = {table: Partition(f"shop.{table}", 0, 0) for table in TABLES}
+    marks = []
+    for number, message in enumerate(kept):
+        text, table = json.dumps(message["value"]), message["topic"].rpartition(".")[2]
+        if table == "transaction":
+            mark = transaction_marks.mark(text)
+            assert mark is not None
+            marks.append((number, mark))
+            continue
+        one = partitions[table]
+        member = None if message["value"] is None else transaction_marks.member(events, text)
+        if member is not None:
+            one.add(one.until, json.dumps(message["key"]).encode(), member)
+        one.until += 1
+    return cut(marks, partitions, Complete())
+
+
+def test_transactions_of_mysql_are_taken_whole() -> None:
+    found = looked(messages())
+    assert found.waiting == 0 and found.complete.transaction.startswith("file=binlog.000002,pos=")
+    assert found.ends["orders"] == 4
+
+    first = next(n for n, one in enumerate(messages()) if one["topic"] == "shop.shop.orders")
+    late = looked([one for n, one in enumerate(messages()) if n < first or one["topic"] != "shop.shop.orders"])
+    assert late.complete.transaction == "file=binlog.000001,pos=2087"
+    assert "lacks 2 of 2 events of shop.orders" in late.reason
