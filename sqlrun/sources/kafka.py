@@ -33,6 +33,7 @@ from sqlrun.source_api import (
 from sqlrun.sources import attached, blank_lines, message_table
 from sqlrun.sources.folder import PIECE
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
+from sqlrun.sources.kafka_part import Part, part_of
 from sqlrun.transpile.writer import string
 
 if TYPE_CHECKING:
@@ -42,46 +43,11 @@ CHUNK = 32 * 1024 * 1024  # maximum bytes of text in a table
 TOMBSTONE = "tombstone"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A partition of a topic; `id` is the topic's, "" if the broker has none."""
-
-    topic: str
-    number: int
-    id: str
-
-    @property
-    def name(self) -> str:
-        """Return the part's name in a checkpoint."""
-        return f"{self.shown}@{self.id}" if self.id else self.shown
-
-    @property
-    def shown(self) -> str:
-        """Return the part's name in a message."""
-        return f"{self.topic}/{self.number}"
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Return the partition as the broker knows it."""
-        return self.topic, self.number
-
-
-def part_of(name: str) -> Part:
-    """Return the part with a name.
-
-    >>> part_of("orders/3@Z/x+9"), part_of("orders/3").id
-    (Part(topic='orders', number=3, id='Z/x+9'), '')
-    """
-    place, _, topic_id = name.partition("@")
-    topic, _, number = place.rpartition("/")
-    return Part(topic, int(number), topic_id)
-
-
 class Bound(Protocol):
     """What ends the ranges of several sources at the same transaction of a database."""
 
-    def within(self, pending: Pending) -> Pending:
-        """Return what is pending of a source up to that transaction. Raises: SourceError."""
+    def ends(self) -> Mapping[str, int]:
+        """Return the end of each partition by name: the offset after the last one to land. Raises: SourceError."""
 
     def notes(self) -> tuple[str, ...]:
         """Return what a tick must say about it, once."""
@@ -159,6 +125,8 @@ class Kafka:
 
         Raises: SourceError if the broker can't be reached, or the topic has never existed.
         """
+        # Before anything is asked of the broker: what it has now contains what it had when the ends were found.
+        ends = None if self.bound is None else self.bound.ends()
         topics = self.client.topics(self.topic.topic, self.topic.pattern)
         if not topics and not landed:
             raise SourceError(f"SR748 {self.location} doesn't exist. Create it, or correct `topic` of the source")
@@ -169,8 +137,8 @@ class Kafka:
             return Pending({}, losses=tuple(losses))
         ready = {part.name: self._range(landed.get(part.name), offsets[part.key]) for part in parts}
         ready = {name: one for name, one in ready.items() if one[0] < one[1] or name not in landed}
-        if self.bound is not None:
-            return self.bound.within(Pending(ready, backlog=_size(ready)))
+        if ends is not None:
+            return Pending(_up_to(ready, ends), backlog=_size(ready))
         return Pending(limited(ready, self.topic.max_offsets_per_tick), backlog=_size(ready))
 
     def read(self, parts: Positions) -> Reading:
@@ -394,6 +362,17 @@ def limited(ranges: Mapping[str, tuple[int, int]], most: int) -> dict[str, tuple
         cut[name] = since, since + size
         left -= size
     return cut
+
+
+def _up_to(ranges: Mapping[str, tuple[int, int]], ends: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Return ranges cut at ends; a partition without one was added a moment ago, and lands in the next tick.
+
+    >>> _up_to({"a": (0, 9), "b": (5, 9), "c": (0, 1)}, {"a": 4, "b": 2})
+    {'a': (0, 4), 'b': (5, 5)}
+    """
+    return {
+        name: (since, max(since, min(until, ends[name]))) for name, (since, until) in ranges.items() if name in ends
+    }
 
 
 def _ranges(parts: Positions) -> Iterator[tuple[Part, int, int]]:

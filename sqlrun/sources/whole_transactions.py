@@ -21,9 +21,10 @@ from sqlrun.decoding.transaction_marks import Mark
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.errors import SourceError
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Decode, Pending
-from sqlrun.sources.kafka import Kafka, Part, limited
+from sqlrun.source_api import Decode
+from sqlrun.sources.kafka import Kafka, limited
 from sqlrun.sources.kafka_client import Client, Key, OffsetsGoneError
+from sqlrun.sources.kafka_part import Part
 from sqlrun.sources.message_values import Changed
 from sqlrun.sources.transaction_cut import Complete, Cut, Partition, cut
 from sqlrun.storage.factory import storage_of
@@ -70,18 +71,12 @@ class Group:
         with self._lock:
             self._cut, self._is_noted = None, False
 
-    def within(self, pending: Pending) -> Pending:
-        """Return what is pending of a source up to the cut. Raises: SourceError."""
+    def ends(self) -> Mapping[str, int]:
+        """Return the end of each partition of the members, the same in a tick. Raises: SourceError."""
         with self._lock:
             if self._cut is None:
                 self._cut = self._found()
-            ends = self._cut.ends
-        ready = {}
-        for name, (since, until) in pending.ready.items():
-            assert since is not None and until is not None
-            if name in ends:  # a partition that was added a moment ago lands in the next tick
-                ready[name] = since, max(since, min(until, ends[name]))
-        return Pending(ready, losses=pending.losses, backlog=pending.backlog)
+            return self._cut.ends
 
     def notes(self) -> tuple[str, ...]:
         """Return what a tick must say, once: until where it is complete if messages wait, and marks that are gone."""

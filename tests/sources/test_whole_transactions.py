@@ -45,7 +45,6 @@ def made_log(seed: int, partitions: int, transactions: int) -> list[Sent]:
     return [one for _ in range(transactions) for one in commits.transaction()]
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(("seed", "partitions", "crashes"), [(0, 1, 0.0), (1, 3, 0.05)])
 def test_every_tick_has_whole_transactions(
     tmp_path: Path, broker: Broker, seed: int, partitions: int, crashes: float
@@ -67,7 +66,6 @@ def holds(made: Databases, lagging: Lagging, log: list[Sent], most: int = 60) ->
     assert before == max(one.transaction for one in log)
 
 
-@pytest.mark.servers
 def test_what_waits_is_told_and_lands_when_it_is_complete(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE), made_log(3, 1, 30)
     last = log[-1].transaction
@@ -83,7 +81,6 @@ def test_what_waits_is_told_and_lands_when_it_is_complete(tmp_path: Path, broker
     assert whole(made, log) == last
 
 
-@pytest.mark.servers
 def test_a_tick_that_died_between_two_landings_ends_at_one_transaction(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE, 3), made_log(5, 3, 20)
     made.send(one for one in log if one.transaction <= 10)
@@ -101,7 +98,6 @@ def test_a_tick_that_died_between_two_landings_ends_at_one_transaction(tmp_path:
     assert whole(made, log) == 20
 
 
-@pytest.mark.servers
 def test_a_transaction_may_be_larger_than_a_tick(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE, 1, limit=2), made_log(7, 1, 12)
     made.send(log)
@@ -114,7 +110,6 @@ def test_a_transaction_may_be_larger_than_a_tick(tmp_path: Path, broker: Broker)
     assert numbers[-1] == 12 and len({*numbers}) > 3
 
 
-@pytest.mark.servers
 def test_a_lost_file_and_a_source_that_landed_before_cost_time_alone(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE, 3), made_log(8, 3, 30)
     declared = tmp_path / "models/_sources.yml"
@@ -139,7 +134,6 @@ def replace_site(made: Databases) -> Any:
     return replace(made.site, events=[])
 
 
-@pytest.mark.servers
 def test_marks_that_are_gone_are_told(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE), made_log(9, 1, 20)
     made.send(one for one in log if one.transaction <= 5)
@@ -152,7 +146,6 @@ def test_marks_that_are_gone_are_told(tmp_path: Path, broker: Broker) -> None:
     assert whole(made, log) == 20
 
 
-@pytest.mark.servers
 def test_a_part_of_a_group_cant_be_built(tmp_path: Path, broker: Broker) -> None:
     made = Databases(tmp_path, broker, ENGINE)
     said = "\n".join(ticked(made, published=False, select=("orders",)))
@@ -160,7 +153,6 @@ def test_a_part_of_a_group_cant_be_built(tmp_path: Path, broker: Broker) -> None
     assert "--select customers+ items+ orders+" in said
 
 
-@pytest.mark.servers
 def test_marks_that_have_no_order_or_are_none_stop_the_sources(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE), made_log(2, 1, 3)
     made.send(log)
@@ -170,7 +162,6 @@ def test_marks_that_have_no_order_or_are_none_stop_the_sources(tmp_path: Path, b
     assert f"SR755 the transaction topic {made.marks} has 2 partitions" in "\n".join(ticked(made, published=False))
 
 
-@pytest.mark.servers
 def test_events_without_marks_wait(tmp_path: Path, broker: Broker) -> None:
     """A topic that isn't there yet, and a connector without `provide.transaction.metadata`: nothing lands, and why."""
     made, log = Databases(tmp_path, broker, ENGINE), made_log(4, 1, 3)
@@ -184,7 +175,6 @@ def test_events_without_marks_wait(tmp_path: Path, broker: Broker) -> None:
     assert whole(made, log) == 3
 
 
-@pytest.mark.servers
 def test_marks_are_read_in_bounded_numbers(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_transactions, "MARKS", 6)
     made, log = Databases(tmp_path, broker, ENGINE), made_log(6, 1, 8)
@@ -194,3 +184,18 @@ def test_marks_are_read_in_bounded_numbers(tmp_path: Path, broker: Broker, monke
         ticked(made, number)
         found.append(whole(made, log))
     assert found == [3, 6, 8, 8]
+
+
+def test_messages_may_arrive_while_the_cut_is_found(tmp_path: Path, broker: Broker) -> None:
+    """The source that finds the cut lands up to it, too, and not up to what it had seen before."""
+    made, log = Databases(tmp_path, broker, ENGINE), made_log(11, 1, 20)
+    made.send(one for one in log if one.transaction <= 10)
+    real = whole_transactions.Group._found
+
+    def late(group: whole_transactions.Group) -> Any:
+        made.send(one for one in log if one.transaction > 10)
+        return real(group)
+
+    with mock.patch.object(whole_transactions.Group, "_found", late):
+        ticked(made)
+    assert whole(made, log) == 20
