@@ -1,0 +1,1 @@
+{{ current_rows(ref('customer_changes'), key=['customer_id'], columns=['city']) }}

@@ -1,0 +1,8 @@
+select
+    customer_id,
+    city,
+    op,
+    position,
+    committed_at,
+    transaction_id
+from {{ source('shop', 'customers') }}
