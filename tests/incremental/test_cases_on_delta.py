@@ -11,7 +11,7 @@ from tests.support.case_files import Case
 from tests.support.on_delta import OnDelta
 from tests.support.projects import READER
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 KEPT = [pytest.param(c.values[0], id=c.id) for c in CASES if not c.values[0].refuse and c.values[0].name not in FAULTS]
 
 

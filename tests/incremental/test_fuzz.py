@@ -18,6 +18,8 @@ from tests.fuzz.variants import VARIANTS
 from tests.support.case_files import Case, Step, read
 from tests.support.memory import Table, View
 
+pytestmark = pytest.mark.long
+
 # 300 queries and their ticks; SQLRUN_EXHAUSTIVE tries 1,000, `make fuzz` any number.
 ALL = bool(os.environ.get("SQLRUN_EXHAUSTIVE"))
 SHARDS, EXAMPLES, VARIED = 8, 125 if ALL else 40, 25 if ALL else 8

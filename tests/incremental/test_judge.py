@@ -12,6 +12,8 @@ from tests.judge import alone, judging
 from tests.judge.grammar import Grammar, Piece, smaller
 from tests.judge.judging import Judge, at_end, examples, plain, shrunk
 
+pytestmark = pytest.mark.slow
+
 
 class Echo:
     """Refuses each query that contains a word."""

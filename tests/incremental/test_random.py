@@ -12,6 +12,8 @@ from tests.support import reference
 from tests.support.evaluator import stable
 from tests.support.memory import START, Memory, Table, View
 
+pytestmark = pytest.mark.long
+
 EVENTS = Table(
     "events",
     (("id", "string"), ("shop", "string"), ("kind", "string"), ("amount", "decimal(10,2)"), ("at", "timestamp"),

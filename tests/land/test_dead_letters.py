@@ -99,6 +99,7 @@ def test_lines_of_an_unpublished_tick_are_letters_of_the_next(tmp_path: Path, mo
     assert sorted(one.letters()) == [("[]", 2), (BAD, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["before the send", "before the file", "before the mark"])
 def test_a_crash_after_the_publish_leaves_the_letters_to_the_next_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -122,6 +123,7 @@ def test_a_crash_after_the_publish_leaves_the_letters_to_the_next_tick(
     assert [*one.files()] == [f"stg-0000000{n}.jsonl" for n in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_a_table_that_had_lines_before_sends_new_ones_alone(tmp_path: Path) -> None:
     one = Sender(tmp_path / "p")
     file = one.site.root / "models/_sources.yml"
@@ -136,6 +138,7 @@ def test_a_table_that_had_lines_before_sends_new_ones_alone(tmp_path: Path) -> N
     assert one.letters() == [("[]", 2)]
 
 
+@pytest.mark.slow
 def test_a_replayed_line_is_no_new_letter(tmp_path: Path) -> None:
     one = Sender(tmp_path / "p")
     assert one.tick(BAD, line(1)).published
@@ -150,6 +153,7 @@ def test_a_replayed_line_is_no_new_letter(tmp_path: Path) -> None:
     assert one.letters() == [(BAD, 1)]
 
 
+@pytest.mark.slow
 def test_a_new_warehouse_does_not_hide_its_letters_behind_old_files(tmp_path: Path) -> None:
     one = Sender(tmp_path / "p")
     assert one.tick(BAD, line(1)).published

@@ -17,6 +17,8 @@ from sqlrun.unit_tests.run import run as unit_tests
 from sqlrun.unit_tests.run.results import TestResult
 from tests.support import projects
 
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
 FEWEST = 3  # minimum number of ways in which each model is broken
 
 

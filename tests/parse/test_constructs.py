@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.probes import Verdict, verdict
 
+pytestmark = pytest.mark.slow
+
 FILE = Path(__file__).parents[1] / "cases" / "constructs.txt"
 # Names that sqlrun and sqlglot generate; no message may contain one.
 INTERNAL = re.compile(

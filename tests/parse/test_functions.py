@@ -159,6 +159,7 @@ def test_single_forms_of_a_call_can_be_refused() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", [e.sql for e in EXAMPLES if not e.sql.startswith("select ")][::5])
 def test_checking_a_query_leaves_it_intact(sql: str) -> None:
     """Type inference walks from a node up to its query."""

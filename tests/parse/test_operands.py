@@ -12,6 +12,8 @@ from sqlrun.parse.type_check import Walk
 from sqlrun.transpile.dialect import DIALECT
 from tests.support.operands import COLUMNS, read
 
+pytestmark = pytest.mark.slow
+
 TABLES = {"ref": {"t": {"id": "int", **COLUMNS}}}
 ALL = read()
 

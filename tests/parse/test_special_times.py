@@ -9,6 +9,8 @@ from sqlrun.errors import ProjectError
 from tests.support import memory
 from tests.support.memory import Memory, Table, View
 
+pytestmark = pytest.mark.slow
+
 T = Table("t0", (("k", "int"), ("s", "string"), ("at", "timestamp"), ("day", "date")), ("k",))
 
 

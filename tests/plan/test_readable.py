@@ -14,7 +14,7 @@ from tests.support import readers_of_delta as readers
 from tests.support.foreign_writers import KINDS, arrive, build, command, path_of, true
 from tests.support.projects import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 # No MERGE changes these in a tick.
 PLAIN = {"stg_lines", "all_lines", "shops"}
 

@@ -484,6 +484,8 @@ MINUTES = {
     "test-a-change-in-an-environment.md",
     "schedule-builds.md",
     "recover-from-failures.md",
+    "replay-quarantined-rows.md",
+    "set-check-thresholds.md",
 }
 
 

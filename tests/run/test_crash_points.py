@@ -11,7 +11,7 @@ from tests.crash import points
 from tests.crash.lives import BUILD, Life, Lives, build
 from tests.crash.project import World
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 KILLED = -signal.SIGKILL
 
 

@@ -23,7 +23,7 @@ from tests.crash.project import World
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked"), pytest.mark.long]
 PAGES = 4096
 
 

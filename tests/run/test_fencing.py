@@ -24,7 +24,7 @@ from tests.crash.project import World
 from tests.support.projects import Site
 from tests.support.script import FIVE, START
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked"), pytest.mark.long]
 LOCKED = 75
 BUILDS = (
     "before the ledger is read", "in the plan of a batch", "before a batch is committed", "before the pin",

@@ -25,7 +25,7 @@ from tests.support.printed import until
 from tests.support.projects import ROOT, copy_project
 from tests.support.script import SETTINGS, to_minute
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 BUILD = [sys.executable, "-u", "-m", "sqlrun", "build", "--profile", "duckdb", "--skip-tests", "--verbose"]
 
 

@@ -10,7 +10,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support.from_kafka import played
 from tests.support.servers.kafka import Broker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def test_every_tick_through_a_topic_equals_the_same_files(tmp_path: Path, broker: Broker) -> None:

@@ -25,7 +25,7 @@ from tests.support.projects import ROOT, Site
 from tests.support.script import FIVE, START, order, site_of_orders
 from tests.support.whole import differences
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 class Stop(Exception):

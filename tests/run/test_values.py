@@ -24,6 +24,8 @@ from sqlrun.runtime.text_lines import text_lines
 from sqlrun.runtime.text_table import as_csv, as_json, table
 from tests.values import playing, pool
 
+pytestmark = pytest.mark.long
+
 # Characters that end a line for Python, but not for sqlrun's formats.
 BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 

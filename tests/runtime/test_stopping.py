@@ -23,6 +23,8 @@ from tests.support import broken, shops
 from tests.support.printed import until
 from tests.support.projects import ROOT
 
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
 # Tolerance in addition to the two seconds, for a machine that is busy with other tests.
 SECONDS = 2.0 + float(os.environ.get("SQLRUN_SLOWER", "3"))
 ENDLESS = """\

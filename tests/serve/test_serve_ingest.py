@@ -224,6 +224,7 @@ def test_keys_are_forgotten_after_thirty_days(root: Path) -> None:
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_many_requests_at_once_become_few_files(root: Path) -> None:
     slow = Settings(rate=0, most_bytes=1000, every=0.3)
     with ingested.client(root, slow) as asked:

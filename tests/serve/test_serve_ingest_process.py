@@ -20,7 +20,7 @@ import pytest
 from tests.support import ingested, served, shops
 from tests.support.ingested import PATH, SENDER, STEPS, Process, process
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

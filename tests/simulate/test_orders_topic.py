@@ -29,6 +29,8 @@ from tests.support.projects import ROOT
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
 
+pytestmark = pytest.mark.long
+
 END = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 SETTINGS = Settings(broken_rate=0.02)

@@ -14,6 +14,8 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support import pages
 from tests.support.projects import Site
 
+pytestmark = pytest.mark.slow
+
 ENGINE = DuckDBEngine()
 PAGE = Path(__file__).parents[2] / "docs/howto/land-a-change-log.md"
 AT = datetime(2026, 11, 25, tzinfo=timezone.utc)

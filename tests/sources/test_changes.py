@@ -125,6 +125,7 @@ def micros(at: datetime | None) -> int | None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_log_that_is_delivered_twice_and_in_disorder_is_the_database(tmp_path: Path, seed: int) -> None:
     holds(project(tmp_path, ENGINE), seed)
@@ -143,6 +144,7 @@ def holds(site: Site, seed: int, transactions: int = 60) -> None:
     assert history(site) == expected_history(database)
 
 
+@pytest.mark.slow
 def test_each_tick_has_the_rows_of_that_moment(tmp_path: Path) -> None:
     """A log that comes in its order is the database as it was at the end of each batch."""
     site, database = project(tmp_path, ENGINE), Database(7)

@@ -91,6 +91,7 @@ def change(lake: Lake, draw: random.Random, now: datetime) -> str:
     return what
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("seed", range(2))

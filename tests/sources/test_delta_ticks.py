@@ -69,6 +69,7 @@ def test_a_tick_reads_what_changed(tmp_path: Path) -> None:
     assert not wrong(site)
 
 
+@pytest.mark.slow
 def test_a_feed_is_read_instead_of_rewritten_files(tmp_path: Path) -> None:
     """An update of one row costs two rows with the change feed; files of the commit have many."""
     for kind, most in (("feed", 20), ("vectors", 20)):
@@ -85,6 +86,7 @@ def test_a_feed_is_read_instead_of_rewritten_files(tmp_path: Path) -> None:
         assert not wrong(site)
 
 
+@pytest.mark.slow
 def test_a_version_that_is_gone_rebuilds_the_readers(tmp_path: Path) -> None:
     """The message names the source, the version, what is missing and the oldest readable version."""
     lake = lake_of(tmp_path)
@@ -120,6 +122,7 @@ def test_a_log_without_the_version_rebuilds_the_readers(tmp_path: Path) -> None:
     assert "its entry in the log is gone" in told(site)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["created again", "rewritten"])
 def test_another_history_rebuilds_the_readers(tmp_path: Path, how: str) -> None:
     """A table of the same name, and a log whose versions were written again, are other tables."""
@@ -145,6 +148,7 @@ class Stop(Exception):
     """A crash at a chosen moment."""
 
 
+@pytest.mark.slow
 def test_a_source_that_moves_on_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tick is pinned, and dies. Meanwhile the source's writer commits: the next tick reads everything once."""
     lake = lake_of(tmp_path)
@@ -203,6 +207,7 @@ def test_nothing_is_written_to_the_sources_folder(tmp_path: Path) -> None:
     assert sorted(str(file) for file in Path(lake.path).rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_an_environment_shares_and_reads_on(tmp_path: Path) -> None:
     """Unedited models are production's; an edited one reads the source itself, and is promoted with what it read."""
     lake = lake_of(tmp_path)
@@ -279,6 +284,7 @@ def test_a_declaration_that_differs_is_refused(tmp_path: Path, old: str, new: st
     assert site.ledger.read().published is None
 
 
+@pytest.mark.slow
 def test_other_spellings_wider_types_and_more_columns(tmp_path: Path) -> None:
     """Names of columns ignore case, a wider type holds all values, and undeclared columns are ignored."""
     rows = pa.table({"ID": pa.array([1, 2], pa.int32()), "Shop": ["a", None], "amount": pa.array([5, 6], pa.int16()),
@@ -465,6 +471,7 @@ def test_a_missing_partition_value_of_a_removal_is_null(tmp_path: Path) -> None:
     assert [one["shop"] for one in site.rows("totals")] == ["a"]
 
 
+@pytest.mark.slow
 def test_other_partitions_are_another_layout_of_the_same_rows(tmp_path: Path) -> None:
     """An overwrite may change the partition columns: old and new files have them in other places."""
     lake = lake_of(tmp_path)

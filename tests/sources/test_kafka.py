@@ -219,6 +219,7 @@ def test_unexplained_lines_stop_the_tick(tmp_path: Path, broker: Broker, monkeyp
     assert one.command("source", "audit").exit_code == 1
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away_stops_its_source_with_a_clear_end(tmp_path: Path, own_broker: Broker) -> None:
     one = topic(tmp_path, own_broker)
     one.send(line(1))
@@ -233,6 +234,7 @@ def test_a_broker_that_is_away_stops_its_source_with_a_clear_end(tmp_path: Path,
     assert one.landed() == ["o1", "o2"]
 
 
+@pytest.mark.long
 def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broker) -> None:
     """A tick is published without new lines of the skipped source, and says so; later ticks land them."""
     one = topic(tmp_path, broker, declared="if_unreadable: skip")
@@ -251,6 +253,7 @@ def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broke
     assert one.landed() == ["o1", "o2"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "options", "told"),
     [

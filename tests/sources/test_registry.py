@@ -167,6 +167,7 @@ def test_a_registry_that_is_away_stops_its_source_with_a_clear_end(
     assert numbers(one)["unexplained"] == 0 and numbers(one)["read"] == 4
 
 
+@pytest.mark.long
 def test_other_sources_go_on_while_a_registry_is_away(
     tmp_path: Path, broker: Broker, own_registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

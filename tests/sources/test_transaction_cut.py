@@ -71,6 +71,7 @@ def arrived(broker: Lagging, log: Sequence[Sent]) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crashes", [0.0, 0.03, 0.08])
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("seed", range(8))

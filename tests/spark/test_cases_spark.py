@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 PLAYED = [c for c in CASES if not c.values[0].refuse and c.values[0].name not in FAULTS]
-# Of each file every third case, the first one included, is played in `make test`, all of them in `make test-all`.
-FEW = 3
+# Of each file every ninth case, the first one included, is played in `make test`, all of them in `make test-all`.
+FEW = 9
 KEPT = [
     pytest.param(c.values[0], id=c.id, marks=[pytest.mark.long] * (number % FEW > 0))
     for _, group in itertools.groupby(PLAYED, key=lambda c: str(c.id).partition(":")[0])

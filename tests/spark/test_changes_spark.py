@@ -14,6 +14,7 @@ from tests.support.servers.kafka import Broker
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.long
 def test_a_log_in_files_is_the_database(tmp_path: Path, engine: SparkEngine) -> None:
     holds(project(tmp_path, engine), 0, 15)
 

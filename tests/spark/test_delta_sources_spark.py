@@ -124,6 +124,7 @@ def test_both_engines_read_what_spark_wrote(
                 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_models_on_spark_over_a_table_of_others(tmp_path: Path, engine: SparkEngine, small_session: Any) -> None:
     """Each tick on Spark leaves every model equal to its query over the version that it read."""
     session, path = small_session, str(tmp_path / "lake" / "orders")

@@ -15,7 +15,7 @@ from tests.parse.test_functions import arrow_of
 from tests.support.function_cases import FILES, Example, compiled, read, rows, shown, statement, text, write
 from tests.support.memory import connect
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))
 
 

@@ -21,7 +21,7 @@ from tests.support.projects import Site, now
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unchecked"), pytest.mark.long]
 ALONE = {"by_shop": "hash() runs on Spark only"}
 
 

@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.long,
 ]
 DEEP = [case for case in KEPT if str(case.id).startswith("deep")]
 SAMPLE = random.Random(4).sample(KEPT, 10)

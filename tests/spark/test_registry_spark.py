@@ -19,7 +19,7 @@ from tests.support.servers import jars
 from tests.support.servers.kafka import Broker
 from tests.support.servers.registry import Registry, framed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def avro_messages(one: Topic, registry: Registry) -> list[bytes | None]:

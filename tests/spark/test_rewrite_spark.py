@@ -24,6 +24,7 @@ from sqlrun.errors import EngineError
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.long,
 ]
 
 COLUMNS = (

@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.long,
 ]
 
 COLUMNS = (StoredColumn("value", "string"), StoredColumn("said", "string"))

@@ -19,7 +19,7 @@ from tests.support.projects import Site
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 def lines(step: int, some: random.Random) -> list[str]:

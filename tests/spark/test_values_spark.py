@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.usefixtures("unchecked"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.long,
 ]
 
 

@@ -15,7 +15,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support.projects import Site, copy_project
 from tests.support.script import FIVE, START, order
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 def seen(session: Any, name: str) -> Counter[str]:

@@ -18,6 +18,8 @@ from sqlrun.transpile.spark_types import Kind
 from tests.support import memory
 from tests.support.memory import Memory, Table, View
 
+pytestmark = pytest.mark.slow
+
 Rule = Callable[[Decimal, Decimal], Decimal]
 EXAMPLES = 150
 

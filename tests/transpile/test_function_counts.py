@@ -14,6 +14,8 @@ from sqlrun.parse.functions import refusal
 from sqlrun.transpile import function_arity, function_catalogue
 from sqlrun.transpile.dialect import DIALECT
 
+pytestmark = pytest.mark.slow
+
 LISTED_BY_SPARK = Path(__file__).parents[1] / "cases" / "functions" / "spark_functions.txt"
 # Keywords of Spark's grammar, which SHOW FUNCTIONS omits.
 SYNTAX = {"timestampadd", "timestampdiff", "try_cast"}

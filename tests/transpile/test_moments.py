@@ -17,6 +17,8 @@ from tests.support import memory
 from tests.support.both_engines import Row, on_duckdb
 from tests.support.odd_groups import table, values
 
+pytestmark = pytest.mark.slow
+
 CALLS = ("stddev(i)", "var_pop(distinct i)", "covar_pop(i, j)", "regr_slope(i, j)", "kurtosis(i)", "skewness(i)",
          "stddev(case when x > 0 then i end)")  # fmt: skip
 GROWING = ("stddev(x)", "var_pop(x)", "covar_samp(x, y)", "corr(x, y)", "regr_slope(x, y)", "regr_sxx(x, y)",

@@ -12,6 +12,8 @@ from tests.support import evaluator, reference
 from tests.support.evaluator import stable
 from tests.support.written import Written, kept, last, made, queries
 
+pytestmark = pytest.mark.slow
+
 STEP = 1 if os.environ.get("SQLRUN_EXHAUSTIVE") else 30
 KEPT = [query for query in queries() if not query.refused]
 REFUSED = [query for query in queries() if query.refused]

@@ -11,6 +11,8 @@ import pytest
 from tests.support.servers import jars
 from tests.support.servers.jars import Jars, MissingError
 
+pytestmark = pytest.mark.slow
+
 WANTED = Jars("some-1.0", ("org.some:one:1.0", "org.some:two:1.0"))
 # Each call takes a moment, writes a jar, and is counted.
 MAVEN = """#!/usr/bin/env bash

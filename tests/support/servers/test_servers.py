@@ -15,6 +15,8 @@ from tests.support.servers import archive, jars, kafka, process, topics
 from tests.support.servers.certificate import Certificate
 from tests.support.servers.topics import Message
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def topic(broker):
