@@ -171,6 +171,46 @@ def test_a_snapshot_never_hides_a_newer_change(tmp_path: Path) -> None:
     assert current(site) == expected(database)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_snapshot_after_a_gap_is_the_database_again(tmp_path: Path, seed: int) -> None:
+    """The slot was lost, and with it some changes: rows that the new snapshot lacks are gone, their versions end."""
+    site, database, random = project(tmp_path, ENGINE), Database(seed), Random(seed)
+    with_snapshots(tmp_path)
+    site = Site(tmp_path, ENGINE)
+    for number in range(4):
+        sent = len(database.log)
+        database.run(12)
+        del database.log[random.randint(sent, len(database.log)) :]
+        database.moved = set(database.rows)  # nobody knows which bodies were sent
+        database.snapshot()
+        batch = database.log[sent:]
+        cut = random.randint(0, len(batch))
+        for half, part in enumerate((batch[:cut], batch[cut:])):
+            site.write(f"{number}-{half}.json", lines(part))
+            assert site.tick(AT + timedelta(minutes=10 * number + 5 * half)).published
+        rows = {row["id"]: row["name"] for row in site.rows("docs")}
+        assert rows == {key: row["name"] for key, row in database.rows.items()}
+        versions = [row["id"] for row in site.rows("docs_history") if row["is_current"]]
+        assert sorted(versions) == sorted(rows)
+        assert all(row["valid_to"] is None or row["valid_from"] <= row["valid_to"] for row in site.rows("docs_history"))
+
+
+def with_snapshots(folder: Path) -> None:
+    """Let the project's models look at snapshots."""
+    column = "- {name: snapshot, data_type: string, description: It."
+    added = {
+        "models/_sources.yml": ("", "", f"          {column}, from: snapshot}}\n"),
+        "models/changes.yml": ("", "", f"      {column}}}\n"),
+        "models/changes.sql": ("unavailable from", "unavailable, snapshot from", ""),
+        "models/docs.sql": (") }}", ", snapshots=true) }}", ""),
+        "models/docs_history.sql": (") }}", ", snapshots=true) }}", ""),
+    }
+    for path, (before, after, more) in added.items():
+        text = (folder / path).read_text()
+        (folder / path).write_text((text.replace(before, after) if after else text) + more)
+
+
 def test_a_value_that_no_change_had_is_reported(tmp_path: Path) -> None:
     """The log begins in the middle: the row says that its value isn't known, instead of NULL without a word."""
     site, database = project(tmp_path, ENGINE), Database(5)

@@ -42,8 +42,9 @@ class Database:
         self._transaction = 0
 
     def snapshot(self) -> None:
-        """Write the present rows to the log, as a connector does when it starts."""
+        """Write the present rows to the log, as a connector does when it starts: all have one position."""
         self._begin()
+        self._lsn += 8
         for number, (key, row) in enumerate(self.rows.items(), 1):
             self._write("r", key, row, snapshot="last" if number == len(self.rows) else "true")
 
@@ -123,7 +124,7 @@ class Database:
                 version.until = self._time
 
     def _write(self, op: str, key: int | None, row: Row | None, snapshot: str = "false") -> None:
-        if op != "r" or snapshot == "last":
+        if op != "r":
             self._lsn += 8
         whole = None if row is None else {"id": key, **row}
         self.log.append(

@@ -3,12 +3,13 @@
 `changes` is the model that lands the changes, with the columns `op` and `position`, and `unavailable` if that is used.
 Its rows may have been sent twice, late, or in another order. `key` and `columns` are lists of its columns. A column in
 `unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change of the key
-has had one. A row older than the newest TRUNCATE is gone. The grain is the key. It is a whole query: the text of a
-model, or a query in FROM.
+has had one. A row older than the newest TRUNCATE is gone. With `snapshots=true`, `changes` has the column `snapshot`,
+too: a row that the newest complete snapshot of the table lacks is gone, unless it came later. The grain is the key. It
+is a whole query: the text of a model, or a query in FROM.
 
     {{ current_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
 -#}
-{%- macro current_rows(changes, key, columns, unavailable=[]) -%}
+{%- macro current_rows(changes, key, columns, unavailable=[], snapshots=false) -%}
 {%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
 with
@@ -49,4 +50,10 @@ left join {{ known }}
 {%- endfor %}
 where latest.op <> 'd'
     and latest.position > coalesce((select max(position) from {{ changes }} where op = 't'), '')
+    {%- if snapshots %}
+    -- all rows of a snapshot have one position, and the last one that is sent says so
+    and latest.position >= coalesce(
+        (select max(position) from {{ changes }} where snapshot in ('last', 'last_in_data_collection')), ''
+    )
+    {%- endif %}
 {%- endmacro -%}

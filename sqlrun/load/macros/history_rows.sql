@@ -2,11 +2,12 @@
 
 The arguments are as in `current_rows`, and `changes` has `committed_at`, too. A version is valid in the half-open span
 [valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A deletion or a TRUNCATE ends a version
-and begins none. The grain is the key and `position`. It is a whole query: the text of a model, or a query in FROM.
+and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. The grain is the key and
+`position`. It is a whole query: the text of a model, or a query in FROM.
 
     {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
 -#}
-{%- macro history_rows(changes, key, columns) -%}
+{%- macro history_rows(changes, key, columns, snapshots=false) -%}
 {%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
 with
@@ -31,9 +32,12 @@ versions as (
 ),
 
 truncates as (
+    {%- if snapshots %}
+    -- a snapshot begins a version of each of its rows: for any other it is a truncate
+    {%- endif %}
     select position, min(committed_at) as committed_at
     from {{ changes }}
-    where op = 't'
+    where op = 't'{{ " or snapshot in ('last', 'last_in_data_collection')" if snapshots }}
     group by position
 ),
 
