@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlrun.decoding.change_events import TRANSACTION, TRUNCATE, ChangeEvents, position
+from sqlrun.decoding.change_events import QUICK, TRANSACTION, TRUNCATE, ChangeEvents, position
 from sqlrun.decoding.undecodable import Undecodable
 
 BEGIN, END = "BEGIN", "END"
@@ -51,7 +51,7 @@ class Mark:
 
 def member(events: ChangeEvents, text: str) -> Member | None:
     """Return the transaction of an event; None for a tombstone. Raises: Undecodable."""
-    event = events.event(text)
+    event = events.event(text, QUICK)
     if event is None:
         return None
     number = _transaction(event.transaction or "")
