@@ -318,8 +318,9 @@ def test_the_readme_counts_the_project_rightly() -> None:
     assert next(line.text for line in opening if line.text.startswith("Found")) in (ROOT / "README.md").read_text()
 
 
-def test_the_readme_stays_short() -> None:
+def test_the_readme_and_the_architecture_stay_short() -> None:
     assert len(read(ROOT / "README.md").splitlines()) <= 150
+    assert (ROOT / "ARCHITECTURE.md").stat().st_size <= 15 * 1024
 
 
 def test_the_readme_s_commands_name_no_date() -> None:
