@@ -32,10 +32,7 @@ class _Fault:
 
 def value(column: Column, dialect: Dialect) -> str:
     """Return Spark SQL for the typed value of a column; leaves whose text isn't valid for their type are NULL."""
-    text = f"_json.{sql.identifier(column.name, 'spark')}"
-    found = _typed(text, _kind(column), dialect)
-    # Without a test an absent struct would be one whose fields are NULL.
-    return f"case when {text} is not null then {found} end" if _may_lack_all(column) else found
+    return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column), dialect, _may_lack_all(column))
 
 
 def fits(column: Column) -> str:
@@ -70,15 +67,19 @@ def _kind(column: Column) -> exp.DataType:
     return kind
 
 
-def _typed(text: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> str:
+def _typed(text: str, kind: exp.DataType, dialect: Dialect, may_lack: bool = False, depth: int = 0) -> str:
+    """Return Spark SQL for the typed value of a text. Of a struct that `may_lack` all its fields, it is NULL then."""
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
             element = f"e{depth}"
-            return f"transform({text}, {element} -> {_typed(element, kind.expressions[0], dialect, depth + 1)})"
+            inner = _typed(element, kind.expressions[0], dialect, depth=depth + 1)
+            return f"transform({text}, {element} -> {inner})"
         case exp.DataType.Type.STRUCT:
             fields = [(sql.identifier(field.name, "spark"), field.args["kind"]) for field in kind.expressions]
-            items = (f"{_typed(f'{text}.{name}', inner, dialect, depth)} as {name}" for name, inner in fields)
-            return f"struct({', '.join(items)})"
+            items = (f"{_typed(f'{text}.{name}', inner, dialect, may_lack, depth)} as {name}" for name, inner in fields)
+            found = f"struct({', '.join(items)})"
+            # For Spark a struct that is written is never NULL, and its Arrow has no place for one inside of a NULL.
+            return f"case when {text} is not null then {found} end" if may_lack else found
         case _ if line_types.is_text(kind):
             return _unmarked(text) if dialect == "spark" else text
         case _:
