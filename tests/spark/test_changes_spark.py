@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
+from tests.sources import test_mysql
 from tests.sources.test_changes import holds, project, through_a_topic
 from tests.support.servers import jars
 from tests.support.servers.kafka import Broker
@@ -19,6 +20,12 @@ def test_a_log_in_files_is_the_database(tmp_path: Path, engine: SparkEngine) -> 
     holds(project(tmp_path, engine), 0, 15)
 
 
+@pytest.mark.long
+def test_changes_of_mysql_are_its_tables(tmp_path: Path, engine: SparkEngine) -> None:
+    test_mysql.holds(test_mysql.site(tmp_path, engine))
+
+
+@pytest.mark.long
 @pytest.mark.servers
 def test_a_log_in_a_topic_is_the_database(tmp_path: Path, engine: SparkEngine, broker: Broker) -> None:
     jars.needed(jars.SPARK_KAFKA)

@@ -19,7 +19,7 @@ from tests.sources.test_delta import wrong
 from tests.support.lakes import START, project
 from tests.support.projects import Site
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 FIVE = timedelta(minutes=5)
 COLUMNS = "id bigint, shop string, amount bigint, at timestamp"

@@ -19,5 +19,5 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 def test_every_tick_on_spark_has_whole_transactions(tmp_path: Path, engine: SparkEngine, broker: Broker) -> None:
     jars.needed(jars.SPARK_KAFKA)
-    made, random, log = Databases(tmp_path, broker, engine, 2), Random(3), made_log(3, 2, 30)
-    holds(made, Lagging(list(with_crashes(log, random, 0.05)), random), log, most=120)
+    made, random, log = Databases(tmp_path, broker, engine, 2), Random(3), made_log(3, 2, 16)
+    holds(made, Lagging(list(with_crashes(log, random, 0.05)), random), log, most=40)
