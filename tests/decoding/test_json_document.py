@@ -129,6 +129,7 @@ def test_a_truncated_document_never_lands_in_part() -> None:
             assert value == text[:length] and fault.startswith("not a JSON document")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_malformed_document_is_cut_at_16_mib() -> None:
     ((value, _),) = faults(ARRAY, b"[" + b'{"a":"\xc3\xbc"},' * 2_000_000)

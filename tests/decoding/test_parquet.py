@@ -141,6 +141,7 @@ LEAVES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.data(), st.integers(0, 12))
 @settings(max_examples=120, deadline=None)

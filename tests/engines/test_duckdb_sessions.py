@@ -49,6 +49,7 @@ def test_failed_and_abandoned_sessions_are_released(engine: DuckDBEngine) -> Non
     assert count(engine) == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_memory_kept_for_copies_does_not_grow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """DuckDB 2.0 keeps 1.1 KB of each of these."""

@@ -26,6 +26,7 @@ def test_settings_that_duckdb_rejects_are_named(
         kind(settings).start()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_too_little_memory_is_reported_and_more_gives_the_same_result(tmp_path: Path) -> None:

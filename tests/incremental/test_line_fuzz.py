@@ -32,6 +32,7 @@ def test_duckdb_validates_lines_like_a_strict_reader(name: str) -> None:
     assert LINES / 8 < counts.landed < counts.lines, "about every third line lands"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_long_and_deep_lines_are_validated_alike() -> None:
     source = replace(sources()["each_type"], columns=sources()["each_type"].columns[:2])

@@ -37,6 +37,7 @@ def test_an_operator_without_an_answer_cannot_be_instantiated(question: str) -> 
         lacking()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_mypy_reports_a_missing_answer(tmp_path: Path) -> None:
     """On the registry's line, whether or not anything instantiates the operator."""

@@ -139,6 +139,7 @@ YAML = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_extreme_yaml_is_read_or_refused() -> None:
     """Neither long nor deep."""

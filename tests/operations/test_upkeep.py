@@ -70,6 +70,7 @@ def age(site: Site) -> None:
         commit_as_of(log, moment)
 
 
+@pytest.mark.long
 def test_rows_stay_and_files_are_fewer(site: Site) -> None:
     before = site.everything()
     assert live(site, "stg_order_events") == TICKS
@@ -167,6 +168,7 @@ def test_a_rollback_to_a_deleted_tick_is_refused(site: Site) -> None:
         rollback.roll_back(site.ledger, 2, NOW, Console(quiet=True))
 
 
+@pytest.mark.long
 def test_a_table_of_an_old_definition_is_deleted_with_its_ticks(site: Site) -> None:
     was = tick_of(site.ledger).tables["fct_restaurant_hours"].path
     model = site.root / "models" / "facts" / "fct_restaurant_hours.sql"
@@ -207,6 +209,7 @@ def test_logs_and_system_tables_shrink_and_retained_ticks_stay(site: Site) -> No
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
+@pytest.mark.long
 def test_change_files_of_system_tables_do_not_accumulate(site: Site) -> None:
     """Each maintenance deletes rows of the system tables, which writes change files without readers."""
     for number in range(3):
@@ -345,6 +348,7 @@ def test_a_build_maintains_tables_every_n_ticks(project: Path) -> None:
     assert len(published) <= 5
 
 
+@pytest.mark.long
 def test_failed_maintenance_fails_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The failure is reported, readers see the tick, and the next build tries again."""
 

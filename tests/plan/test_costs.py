@@ -118,6 +118,7 @@ def test_a_tick_that_changes_most_rows_recomputes_tables(
     assert differences(site, START + 2 * FIVE) == {}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_table_that_reads_too_much_fails_the_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`max_read_amplification` is enforced in each tick; what was published stays."""

@@ -528,6 +528,7 @@ def test_commands_run_from_an_empty_broker(built: Path, commands: Path, broker: 
     assert sent == landed(folder / "warehouse" / "kafka" / state.path) > 1000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_commands_run_from_nats(built: Path, commands: Path, nats_server: Nats, tmp_path: Path) -> None:
     """Each message of a stream is one line, also if the program died after it had sent them."""
@@ -547,6 +548,7 @@ def test_commands_run_from_nats(built: Path, commands: Path, nats_server: Nats, 
     assert len(list((folder / "data" / "ratings").glob("*.jsonl"))) == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_commands_run_from_kinesis(
     built: Path, commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

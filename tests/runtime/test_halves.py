@@ -60,6 +60,7 @@ def test_two_processes_return_the_same_project(root: Path) -> None:
     assert shared(root) == (expected, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["stg_retail_000__orders", "stg_wholesale_001__orders"])
 def test_a_mistake_in_either_half_is_reported(root: Path, model: str) -> None:
     """Every problem is reported exactly once."""

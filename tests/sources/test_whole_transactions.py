@@ -45,7 +45,9 @@ def made_log(seed: int, partitions: int, transactions: int) -> list[Sent]:
     return [one for _ in range(transactions) for one in commits.transaction()]
 
 
-@pytest.mark.parametrize(("seed", "partitions", "crashes"), [(0, 1, 0.0), (1, 3, 0.05)])
+@pytest.mark.parametrize(
+    ("seed", "partitions", "crashes"), [pytest.param(0, 1, 0.0, marks=pytest.mark.long), (1, 3, 0.05)]
+)
 def test_every_tick_has_whole_transactions(
     tmp_path: Path, broker: Broker, seed: int, partitions: int, crashes: float
 ) -> None:
