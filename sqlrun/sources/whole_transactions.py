@@ -62,6 +62,7 @@ class Group:
     members: tuple[Kafka, ...]
     place: str
     _cut: Cut | None = field(default=None, init=False)
+    _failure: SourceError | None = field(default=None, init=False)
     _is_noted: bool = field(default=False, init=False)
     _lost: int = field(default=0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -69,13 +70,20 @@ class Group:
     def renew(self) -> None:
         """Forget the cut: the next landing finds a new one."""
         with self._lock:
-            self._cut, self._is_noted = None, False
+            self._cut, self._failure, self._is_noted = None, None, False
 
     def ends(self) -> Mapping[str, int]:
         """Return the end of each partition of the members, the same in a tick. Raises: SourceError."""
         with self._lock:
+            if self._failure is not None:
+                raise SourceError(str(self._failure))
             if self._cut is None:
-                self._cut = self._found()
+                try:
+                    self._cut = self._found()
+                except SourceError as error:
+                    # The other members needn't wait for the same broker, one after the other.
+                    self._failure = error
+                    raise
             return self._cut.ends
 
     def notes(self) -> tuple[str, ...]:

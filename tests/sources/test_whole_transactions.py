@@ -13,6 +13,7 @@ import pytest
 
 from sqlrun.engines import planned_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import SourceError
 from sqlrun.sources import whole_transactions
 from tests.support.commits import TOPIC, Commits, Lagging, Sent, with_crashes
 from tests.support.commits_site import Databases, events
@@ -201,3 +202,17 @@ def test_messages_may_arrive_while_the_cut_is_found(tmp_path: Path, broker: Brok
     with mock.patch.object(whole_transactions.Group, "_found", late):
         ticked(made)
     assert whole(made, log) == 20
+
+
+def test_a_broker_that_is_away_is_asked_once_for_all_sources(tmp_path: Path, broker: Broker) -> None:
+    made = Databases(tmp_path, broker, ENGINE)
+    asked = []
+
+    def away(group: whole_transactions.Group) -> Any:
+        asked.append(group)
+        raise SourceError("SR748 the broker doesn't answer")
+
+    with mock.patch.object(whole_transactions.Group, "_found", away):
+        said = ticked(made, published=False)
+    assert len(asked) == 1 and sum("SR748" in text for text in said) == 3
+    ticked(made, 1)
