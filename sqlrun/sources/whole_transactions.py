@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
@@ -122,8 +122,10 @@ class Group:
             partitions = _windows(followed, before, factor, self._lost > 0)
             self._read(partitions, followed)
             found = cut(marks, partitions, before.complete)
-            advances = any(found.ends[name] > one.since for name, one in partitions.items())
-            if advances or all(one.until == followed[name].until for name, one in partitions.items()):
+            if all(one.until == followed[name].until for name, one in partitions.items()):
+                break
+            if any(found.ends[name] > one.since for name, one in partitions.items()):
+                found = replace(found, waiting=0)  # the next tick goes on
                 break
             factor *= 2  # the next transaction has more messages than a tick takes
         self._remember(Before(before.marks, found.complete, {**before.ends, **found.ends}))
@@ -194,8 +196,9 @@ class Group:
         """Return the last cut; an empty one if there is none, or if the transaction topic was created again."""
         try:
             found = json.loads(storage_of(self.place).text(self.place))
-            kept = Before(found["marks"], _complete(found["complete"]), found["ends"])
-        except (OSError, ValueError, KeyError, TypeError):
+            ends = {name: int(end) for name, end in found["ends"].items()}
+            kept = Before(found["marks"], _complete(found["complete"]), ends)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             kept = Before()
         return kept if kept.marks == marks else Before(marks)
 
@@ -206,7 +209,8 @@ class Group:
 
 
 def _complete(found: Mapping[str, Any]) -> Complete:
-    return Complete(**{**found, "recent": tuple(found["recent"])})
+    recent = tuple(map(str, found["recent"]))
+    return Complete(str(found["transaction"]), int(found["committed"]), int(found["offset"]), recent)
 
 
 def place_of(folder: str, connection: str, topic: str) -> str:
