@@ -119,7 +119,7 @@ class Group:
         followed = self._followed(before)
         factor = 1
         while True:
-            partitions = _windows(followed, before, factor, self._lost > 0)
+            partitions = self._windows(followed, before, factor)
             self._read(partitions, followed)
             found = cut(marks, partitions, before.complete)
             if all(one.until == followed[name].until for name, one in partitions.items()):
@@ -138,8 +138,9 @@ class Group:
             assert isinstance(source.values, Changed)
             topics = self.client.topics(source.topic.topic, source.topic.pattern)
             parts = [Part(name, number, facts.id) for name, facts in topics.items() for number in facts.partitions]
-            for key, now in self.client.offsets([part.key for part in parts]).items():
-                part = next(one for one in parts if one.key == key)
+            offsets = self.client.offsets([part.key for part in parts])
+            for part in parts:
+                now = offsets[part.key]
                 since = min(max(now.first, before.ends.get(part.name, now.first)), now.end)
                 found[part.name] = Followed(part, source, source.values.events, since, now.end)
         return found
@@ -161,6 +162,16 @@ class Group:
                 ) from error
             if mark is not None:
                 yield at, mark
+
+    def _windows(self, followed: Mapping[str, Followed], before: Before, factor: int) -> dict[str, Partition]:
+        """Return the partitions to read, with `factor` times as many offsets of each source as a tick takes."""
+        found = {}
+        for source in self.members:
+            own = {name: (one.since, one.until) for name, one in followed.items() if one.source is source}
+            for name, (since, until) in limited(own, source.topic.max_offsets_per_tick * factor).items():
+                table = transaction_marks.table_of(followed[name].events.changes.table)
+                found[name] = Partition(table, since, until, self._lost > 0 or name not in before.ends)
+        return found
 
     def _read(self, partitions: Mapping[str, Partition], followed: Mapping[str, Followed]) -> None:
         """Add to each partition the transactions of its messages. A message that can't be read belongs to none."""
@@ -220,14 +231,3 @@ def place_of(folder: str, connection: str, topic: str) -> str:
     'warehouse/_sqlrun/transactions/kafka,shop.transaction.json'
     """
     return f"{folder}/transactions/{quote(connection, safe='')},{topic}.json"
-
-
-def _windows(followed: Mapping[str, Followed], before: Before, factor: int, has_lost: bool) -> dict[str, Partition]:
-    """Return the partitions to read, with `factor` times as many offsets of each source as a tick takes."""
-    found = {}
-    for source in {id(one.source): one.source for one in followed.values()}.values():
-        own = {name: (one.since, one.until) for name, one in followed.items() if one.source is source}
-        for name, (since, until) in limited(own, source.topic.max_offsets_per_tick * factor).items():
-            table = transaction_marks.table_of(followed[name].events.changes.table)
-            found[name] = Partition(table, since, until, has_lost or name not in before.ends)
-    return found
