@@ -24,6 +24,14 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 gc.set_threshold(200_000, 10, 10)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Reject a test that `make test` leaves out and `make test-fast` runs."""
+    marks = {item.nodeid: {mark.name for mark in item.iter_markers()} for item in items}
+    wrong = [name for name, found in marks.items() if "long" in found and not found & {"slow", "servers", "spark"}]
+    if wrong:
+        raise pytest.UsageError(f"a long test has to be slow, too: {', '.join(wrong)}")
+
+
 @pytest.fixture(scope="module")
 def lives() -> Iterator[Lives]:
     """A warm process that builds are forked from."""

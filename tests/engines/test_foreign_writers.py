@@ -29,7 +29,7 @@ from tests.support.foreign_writers import (
 )
 from tests.support.projects import Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 
 def some(first: str, *others: str) -> list[Any]:

@@ -36,7 +36,6 @@ def search_or_write(number: int, examples: int, checked, statistics: Statistics)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(SHARDS))
-@pytest.mark.long
 def test_random_queries(number: int) -> None:
     """The tables are correct, and most queries are maintained from changes, so the result is meaningful."""
     statistics = Statistics()
@@ -52,7 +51,6 @@ def test_random_queries(number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.long
 def test_equivalent_tick_sequences_agree(name: str) -> None:
     """Merged, split, reordered, replayed or undone ticks lead to the same tables."""
 

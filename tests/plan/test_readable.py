@@ -46,7 +46,6 @@ def test_tables_without_merges_are_readable_by_every_reader(site: Site) -> None:
     assert {name for name in KINDS if opens(site, name)} == PLAIN
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("reader", ["any", "pandas"])
 def test_readable_by_applies_from_the_next_build(site: Site, reader: str) -> None:
     """It is rebuilt, as after any edit of its layout, and rebuilt back; it is correct before, between and after."""

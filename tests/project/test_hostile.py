@@ -23,8 +23,6 @@ from sqlrun.pipeline import prepare
 from tests.support import hostile
 from tests.support.broken import write
 
-pytestmark = pytest.mark.long
-
 CASES = Path(__file__).parents[1] / "cases" / "hostile"
 FILES = sorted(CASES.glob("*.case"))
 # Cases that reach a limit, and long ones, take seconds.

@@ -43,7 +43,6 @@ def is_right_after_one_build(lives: Lives, world: World, before: int) -> None:
     world.check()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("point", points.UPKEEP)
 def test_a_killed_maintenance_is_harmless(lives: Lives, world: World, point: str) -> None:
     """Maintenance changes no row: neither readers nor the next build see a difference."""
@@ -58,7 +57,6 @@ def test_a_killed_maintenance_is_harmless(lives: Lives, world: World, point: str
     world.check()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("point", points.TICK)
 def test_a_killed_tick_is_harmless(lives: Lives, world: World, point: str) -> None:
     before = world.published()

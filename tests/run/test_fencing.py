@@ -70,7 +70,6 @@ def stopped(lives: Lives, world: World, point: str) -> Life:
     return life
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("point", [*BUILDS, *OTHERS])
 def test_a_build_that_wakes_up_too_late_writes_nothing(lives: Lives, built: World, point: str) -> None:
     """The test deletes the lock file while the first build is suspended: on one machine nothing else passes a lock."""

@@ -24,8 +24,6 @@ from sqlrun.runtime.text_lines import text_lines
 from sqlrun.runtime.text_table import as_csv, as_json, table
 from tests.values import playing, pool
 
-pytestmark = pytest.mark.long
-
 # Characters that end a line for Python, but not for sqlrun's formats.
 BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
@@ -136,6 +134,7 @@ def test_an_impossible_partition_day_is_rejected_before_any_write(tmp_path: Path
     assert engine.head(spec.path) == 0 and not list(Path(spec.path).rglob("*.parquet"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", (1, 2))
 def test_tables_stay_right_with_hostile_values(tmp_path: Path, seed: int) -> None:
@@ -151,6 +150,7 @@ def test_tables_stay_right_with_hostile_values(tmp_path: Path, seed: int) -> Non
     play.require_shown()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_odd_times_stop_no_tick(tmp_path: Path) -> None:
     """Whatever a line has for a time: it lands or is quarantined, and the next tick is published."""

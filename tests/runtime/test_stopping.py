@@ -128,7 +128,6 @@ def test_a_waiting_build_ends_on_a_signal(tmp_path: Path) -> None:
         ended(process, signal.SIGTERM)
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_endless_check_is_abandoned(tmp_path: Path, sent: signal.Signals) -> None:
@@ -148,7 +147,6 @@ def test_an_endless_check_is_abandoned(tmp_path: Path, sent: signal.Signals) -> 
     ended(process, sent)
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5, 2.5])
 def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> None:

@@ -15,8 +15,6 @@ import pytest
 from tests.support import shops
 from tests.support.projects import ROOT
 
-pytestmark = pytest.mark.long
-
 COMMANDS = (
     "build", "check", "compile", "debug", "diff by_shop", "doctor", "down", "drift", "env list", "error SR304",
     "explain by_shop", "history", "lineage by_shop", "ls", "ls --output json", "vacuum", "plan", "quarantine list",

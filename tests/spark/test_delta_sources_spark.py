@@ -92,9 +92,9 @@ def create(session: Any, path: str, partitioned: str, vectors: str) -> None:
     ("vectors", "partitioned"),
     [
         ("true", "partitioned by (shop)"),
-        pytest.param("true", "", marks=pytest.mark.long),
-        pytest.param("false", "partitioned by (shop)", marks=pytest.mark.long),
-        pytest.param("false", "", marks=pytest.mark.long),
+        ("true", ""),
+        ("false", "partitioned by (shop)"),
+        ("false", ""),
     ],
 )
 def test_both_engines_read_what_spark_wrote(
@@ -124,7 +124,6 @@ def test_both_engines_read_what_spark_wrote(
                 )  # fmt: skip
 
 
-@pytest.mark.long
 def test_models_on_spark_over_a_table_of_others(tmp_path: Path, engine: SparkEngine, small_session: Any) -> None:
     """Each tick on Spark leaves every model equal to its query over the version that it read."""
     session, path = small_session, str(tmp_path / "lake" / "orders")

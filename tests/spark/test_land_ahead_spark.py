@@ -88,7 +88,6 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(
     assert Counter(row["id"] for row in site.rows(shops.NAME)) == Counter("abcdf")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("died", ["after all", "before Spark's own note", "before Delta's commit"])
 def test_a_build_that_dies_at_it_loses_and_doubles_nothing(
     engine: SparkEngine, tmp_path: Path, plain: Any, died: str

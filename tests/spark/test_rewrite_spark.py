@@ -39,7 +39,7 @@ COLUMNS = (
 NAMES = [column.name for column in COLUMNS]
 LAYOUTS = [
     pytest.param((), id="whole"),
-    pytest.param(("day",), id="day", marks=pytest.mark.long),
+    pytest.param(("day",), id="day"),
     pytest.param(("day", "city"), id="day and city"),
 ]
 FIRST = """
@@ -243,7 +243,6 @@ def by_spark(engine: SparkEngine, spec: TableSpec, version: int) -> list[str]:
     return sorted(map(str, frame.select(*NAMES).toArrow().to_pylist()))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("partition_by", LAYOUTS)
 @pytest.mark.parametrize("one_task", [300_000, 0], ids=["one task", "tasks"])
 def test_marks_what_it_replaces(

@@ -107,7 +107,6 @@ for name, query in (("easy", EASY), ("endless", QUERIES["tasks"])):
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_whose_stream_runs(tmp_path: Path, sent: signal.Signals) -> None:
     with subprocess.Popen(

@@ -36,7 +36,6 @@ def lines(step: int, some: random.Random) -> list[str]:
     return [json.dumps(line) for line in found]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("landing", ["duckdb", "spark"])
 def test_tables_go_from_engine_to_engine(engine: SparkEngine, tmp_path: Path, landing: str) -> None:
     """Each table of each tick by either engine; crashes in between, one after Spark's commit and one after DuckDB's."""

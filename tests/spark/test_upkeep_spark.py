@@ -41,7 +41,6 @@ def test_a_tick_after_upkeep_is_true_on_spark(engine: SparkEngine, tmp_path: Pat
     assert differences(site, START + 3 * FIVE) == {}
 
 
-@pytest.mark.long
 def test_a_table_that_stood_still_for_longer_than_deleted_files_are_kept_changes_again(
     engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_hostile_values_are_kept_true_on_spark(engine: SparkEngine, tmp_path: Path) -> None:
     """Keys, group keys, partition values, below folders named like columns; small files are put together between."""
@@ -33,7 +32,6 @@ def test_hostile_values_are_kept_true_on_spark(engine: SparkEngine, tmp_path: Pa
     play.require_true()
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_writers_take_turns_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits by sqlrun, then by Delta Lake, then by sqlrun: every table stays its query's answer."""
