@@ -44,6 +44,13 @@ def test_the_unit_tests_of_an_example_pass(example: Path) -> None:
     assert found.exit_code == 0 and "FAIL=0 ERROR=0" in found.output and "PASS=0" not in found.output, found.output
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=[path.name for path in EXAMPLES], indirect=True)
+def test_an_example_has_the_macros_of_the_reference_project(example: Path) -> None:
+    """It stands alone, so that it has copies: each is that of the reference project, where there is one."""
+    for macro in (example / "macros").glob("*.sql"):
+        assert macro.read_text() == (ROOT / "macros" / macro.name).read_text(), macro.name
+
+
 @pytest.mark.parametrize("example", [ROOT / "examples/shop_cdc"], indirect=True)
 def test_the_shop_takes_whole_transactions_and_keeps_its_tables_by_merges(example: Path) -> None:
     explained = command(example, "explain", "order_item_changes")

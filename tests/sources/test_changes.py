@@ -20,7 +20,7 @@ from sqlrun.project import Connection
 from sqlrun.system_tables import intake
 from tests.sources.test_kafka import numbers
 from tests.support import kafka_site
-from tests.support.databases import Database, delivered, lines
+from tests.support.databases import Database, delivered, lines, micros
 from tests.support.projects import Site, prepared
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
@@ -115,14 +115,6 @@ def expected_history(database: Database) -> list[tuple[Any, ...]]:
 def quarantined(site: Site) -> list[str]:
     found = CliRunner().invoke(main, ["--project-dir", str(site.root), "quarantine", "show", "changes", "--json"])
     return sorted(row["reason"] for row in json.loads(found.output))
-
-
-def micros(at: datetime | None) -> int | None:
-    if at is None:
-        return None
-    return round(
-        (at.replace(tzinfo=timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)) / timedelta(microseconds=1)
-    )
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from tests.sources.test_changes import AT, micros, project
+from tests.sources.test_changes import AT, project
+from tests.support.databases import micros
 from tests.support.projects import Site
 from tests.support.servers.postgres import ChangeEngine, Postgres
 

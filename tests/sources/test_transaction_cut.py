@@ -14,7 +14,7 @@ from sqlrun.decoding.change_events import ChangeEvents
 from sqlrun.decoding.transaction_marks import Mark
 from sqlrun.project import Changes, Column, Place
 from sqlrun.sources.transaction_cut import Complete, Cut, Partition, cut
-from tests.support.commits import TOPIC, Commits, Lagging, Sent, with_crashes
+from tests.support.commits import TOPIC, Commits, Lagging, Sent, events, with_crashes
 
 EVENTS = ChangeEvents(
     Changes("debezium", ("id",)),
@@ -87,12 +87,12 @@ def test_each_cut_has_whole_transactions_and_all_that_have_arrived(seed: int, pa
         assert all(found.ends[name] >= end for name, end in ends.items())
         ends, complete = dict(found.ends), found.complete
         number = int(complete.transaction or 0)
-        assert taken(broker, ends) == whole(log, number)
+        assert taken(broker, ends) == events(log, number)
         # A connector that began again sends marks again, and what they tell of may be on its way.
         assert number == arrived(broker, log) or crashes
         assert bool(found.waiting) == bool(found.reason)
         cuts += 1
 
     assert cuts > 5
-    assert taken(broker, ends) == whole(log, commits.number)
+    assert taken(broker, ends) == events(log, commits.number)
     assert looked(broker, ends, complete).waiting == 0

@@ -16,8 +16,8 @@ from sqlrun.engines import planned_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import SourceError
 from sqlrun.sources import whole_transactions
-from tests.support.commits import TOPIC, Commits, Lagging, Sent, with_crashes
-from tests.support.commits_site import Databases, events
+from tests.support.commits import TOPIC, Commits, Lagging, Sent, events, with_crashes
+from tests.support.commits_site import Databases
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
 from tests.support.servers.topics import Message

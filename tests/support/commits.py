@@ -76,6 +76,11 @@ class Commits:
         return Sent(TOPIC, 0, json.dumps({"id": identity}), value, self.number)
 
 
+def events(log: Sequence[Sent], until: int) -> set[tuple[str, int]]:
+    """Return the events of the transactions up to a number: topic and position in the database's log."""
+    return {(one.topic, one.value["source"]["lsn"]) for one in log if one.topic != TOPIC and one.transaction <= until}
+
+
 def with_crashes(log: Sequence[Sent], random: Random, chance: float) -> Iterator[Sent]:
     """Yield the messages of a connector that dies now and then, and begins again at an earlier message.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from sqlrun.engine_api import Engine
@@ -103,8 +103,3 @@ class Databases:
         """Return the number of events and the sum of their amounts."""
         rows = self.site.rows("totals")
         return (rows[0]["events"], rows[0]["total"]) if rows else (0, 0)
-
-
-def events(log: Sequence[Sent], until: int) -> set[tuple[str, int]]:
-    """Return the events of the transactions up to a number."""
-    return {(one.topic, one.value["source"]["lsn"]) for one in log if one.topic != TOPIC and one.transaction <= until}

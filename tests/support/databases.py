@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from random import Random
 from typing import Any
 
@@ -141,6 +142,15 @@ class Database:
                 "transaction": None,
             }
         )  # fmt: skip
+
+
+def micros(at: datetime | None) -> int | None:
+    """Return microseconds since 1970; a time without a zone is UTC."""
+    if at is None:
+        return None
+    at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at
+    since = at - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def lines(events: list[dict[str, Any]]) -> list[str]:

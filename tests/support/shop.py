@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from typing import Any
 from sqlrun.engine_api import Engine
 from sqlrun.project import Connection
 from tests.support import oracle
+from tests.support.databases import micros
 from tests.support.projects import ROOT, Site
 from tests.support.servers.kafka import Broker
 from tests.support.servers.postgres import Postgres
@@ -183,14 +184,6 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def cents(value: Any) -> int:
     return int(Decimal(str(value)) * 100)
-
-
-def micros(at: datetime | None) -> int | None:
-    if at is None:
-        return None
-    at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at
-    since = at - datetime(1970, 1, 1, tzinfo=timezone.utc)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def windows(site: Site) -> dict[tuple[int, str], tuple[Any, ...]]:

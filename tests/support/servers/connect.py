@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.servers import jars
 from tests.support.servers.kafka import Broker
-from tests.support.servers.postgres import Postgres
+from tests.support.servers.postgres import Postgres, streamed
 from tests.support.servers.process import SMALL, Process, free_port
 
 MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
@@ -67,7 +67,7 @@ class Connect:
 
     def streamed(self) -> bool:
         """Return whether a change after the snapshot is marked as done; after a kill before, it takes another one."""
-        return self._offsets.exists() and b"lsn_proc" in self._offsets.read_bytes()
+        return streamed(self._offsets)
 
     def _runs(self) -> bool:
         try:

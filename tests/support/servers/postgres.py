@@ -87,6 +87,11 @@ class Postgres:
         ).stdout  # fmt: skip
 
 
+def streamed(offsets: Path) -> bool:
+    """Return whether a file of Debezium's offsets has one of a change after the snapshot."""
+    return offsets.exists() and b"lsn_proc" in offsets.read_bytes()
+
+
 class ChangeEngine:
     """Debezium's embedded engine: it writes the changes of a database to files of JSON lines in a folder."""
 
@@ -109,7 +114,7 @@ class ChangeEngine:
 
     def streamed(self) -> bool:
         """Return whether a change after the snapshot is marked as done; after a kill before, it takes another one."""
-        return self._offsets.exists() and b"lsn_proc" in self._offsets.read_bytes()
+        return streamed(self._offsets)
 
     def _streams(self) -> int:
         return self._output.read_text(errors="replace").count("Processing messages") if self._output.exists() else 0
