@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli.main import main
+from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.support import shop
 from tests.support.projects import ROOT, Site, copy_project
@@ -42,7 +43,7 @@ def simulated(folder: Path, orders: int) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines() if line]
 
 
-def started(folder: Path, postgres: Postgres, broker: Broker) -> tuple[Site, Connect]:
+def started(folder: Path, postgres: Postgres, broker: Broker, engine: Engine = ENGINE) -> tuple[Site, Connect]:
     """Create the tables and topics, and start the connector; return when its snapshot is over."""
     shop.created(postgres)
     prefix = topics.unique("shop")
@@ -58,7 +59,7 @@ def started(folder: Path, postgres: Postgres, broker: Broker) -> tuple[Site, Con
         if connect.streamed():
             break
         assert number < PATIENCE, "the connector sends no changes"
-    return shop.site(folder / "example", ENGINE, broker, prefix), connect
+    return shop.site(folder / "example", engine, broker, prefix), connect
 
 
 def caught_up(site: Site, postgres: Postgres, number: int) -> None:
