@@ -16,6 +16,10 @@ Row = Mapping[str, Value]
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
 # Actions of a failed check: block the tick, warn, or quarantine the rows at landing.
 FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
+# The value of `materialized` for a table with a row for each version of each row of its query.
+HISTORY = "history"
+# The columns of a history beside those of its query: when a version is valid, and whether it still is.
+VALID_FROM, VALID_TO, IS_CURRENT = VERSION_COLUMNS = ("valid_from", "valid_to", "is_current")
 # Separates a model's name from the number of a hidden table with one of its inner results.
 STATE = "__state_"
 
@@ -90,9 +94,14 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A model's settings: of folders in pyproject.toml, then of its YAML, then of `config()` in its SQL."""
+    """A model's settings: of folders in pyproject.toml, then of its YAML, then of `config()` in its SQL.
 
-    materialized: str = "table"  # table | view
+    The last three are those of a history. `updated_at` is the column with the time of a row's last change; "": a
+    version begins at the tick that finds it. `check_cols`: a change of one of these columns begins a version; () is any
+    column. `hard_deletes`: the version of a row that is gone ends, or stays.
+    """
+
+    materialized: str = "table"  # table | view | history
     partition_by: tuple[str, ...] = ()
     at_worst: str = "full"  # append | merge | keys | partitions | full
     tags: tuple[str, ...] = ()
@@ -102,6 +111,9 @@ class Config:
     checks: str = "auto"  # auto | great_expectations: the evaluator
     # spark | duckdb | polars | pandas | pyarrow | any: a reader that must be able to read the table
     readable_by: str = "spark"
+    updated_at: str = ""
+    check_cols: tuple[str, ...] = ()
+    hard_deletes: str = "invalidate"  # invalidate | ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +233,11 @@ class Model:
     def of_text(cls, name: str, file: str, sql: str) -> Model:
         """Return a model of a text, without a contract, so that other texts can be rendered and parsed."""
         return cls(name, file, sql, "", "", (), False, (), Config(), ())
+
+    @property
+    def version_key(self) -> tuple[str, ...]:
+        """Return the columns that identify a row of a history's query: its grain without the time of a version."""
+        return tuple(name for name in self.grain if name != VALID_FROM)
 
     def column(self, name: str) -> Column | None:
         """Return a column by name; None if there is none."""

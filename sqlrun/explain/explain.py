@@ -36,6 +36,7 @@ METHODS = {
     "rows": "changed rows are replaced, found by their key",
     "keys": "affected keys are computed again from their inputs",
     "partitions": "affected partitions are computed again and replaced",
+    "history": "versions of changed rows end, and new ones begin",
     "full": "the whole query is run again",
 }
 
@@ -209,7 +210,8 @@ def statement_text(workspace: Workspace, model: Compiled, stage: Stage, dialect:
         return landing_query.query(stage, model.source, workspace.rules.get(model.name, ()), dialect, now)
     moment = Moment(now, now - timedelta(minutes=5))
     queries = {m.name: m.query for m in workspace.models}
-    full = whole_query(queries, model.name, workspace.views, moment, dialect) if stage.method == "full" else ""
+    runs_whole = stage.method == "full" or stage.node is None
+    full = whole_query(queries, model.name, workspace.views, moment, dialect) if runs_whole else ""
     prepared = prepare(stage, Tick(moment, frozenset(stage.inputs), fresh=False), dialect, full)
     assert prepared is not None
     return _statement(parameters.bound(prepared.statement, moment.parameters, dialect), stage.name, dialect)

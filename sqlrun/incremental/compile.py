@@ -14,6 +14,7 @@ from sqlrun.incremental import (
     cte_names,
     determinism,
     hidden_partitions,
+    histories,
     properties,
     stages,
     ties,
@@ -29,8 +30,9 @@ from sqlrun.incremental.stages import ORDER, Stage, Target
 from sqlrun.incremental.translate import distinct_counts, in_over_nulls
 from sqlrun.incremental.translate.newest_per_key import newest_per_key
 from sqlrun.incremental.translate.translate import translate
+from sqlrun.parse import select_list
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
-from sqlrun.project import Column, Model, Project, Seed, Source
+from sqlrun.project import HISTORY, Column, Model, Project, Seed, Source
 from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
@@ -147,28 +149,37 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     if catalog.project.landed(query.rendered.sources):
         return _landing(query, catalog)
     target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
+    config = query.rendered.config
+    is_history = config.materialized == HISTORY
     try:
-        determinism.check(query.tree)
-        translated = translate(query.tree, catalog.resolve)
+        written: exp.Expr = select_list.without_versions(query.tree).copy() if is_history else query.tree
+        determinism.check(written)
+        translated = translate(written, catalog.resolve)
         window_orders.check_orders(translated)
         # The check above needs the analyst's own ORDER BY, so content is appended to it only now.
         decided = ties.settled(query, catalog.models, catalog.views)
         if decided is not query.tree:
-            translated = translate(decided, catalog.resolve)
+            written = select_list.without_versions(decided).copy() if is_history else decided
+            translated = translate(written, catalog.resolve)
         # Both rewrites give operators with a smaller state: fewer groups are recomputed.
         root = distinct_counts.in_two_steps(newest_per_key(translated))
-        if query.rendered.config.materialized == "view":
+        if config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
             catalog.views[query.name] = query
             return Compiled(query, ())
         rest, hidden = stages.split(query.name, root)
         made = [stages.hidden_stage(name, query.name, node) for name, node in hidden]
-        made.append(stages.own_stage(query.name, query.name, rest, target))
+        if is_history:
+            made.append(histories.stage(query.name, rest, target, config))
+        else:
+            made.append(stages.own_stage(query.name, query.name, rest, target))
     except Refusal as refusal:
-        if refusal.reason.code in ALWAYS_WRONG or query.rendered.config.materialized == "view":
+        if refusal.reason.code in ALWAYS_WRONG or config.materialized == "view":
             raise ProjectError([_problem(query, refusal.reason)]) from None
         # The query is correct, only no rule maintains it: it is recomputed in each tick.
         made = [_whole(query, target, refusal.reason, catalog)]
+        if is_history:
+            made = [histories.stage(query.name, None, target, config, made[0])]
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
     return compiled

@@ -29,8 +29,20 @@ from sqlrun.transpile.refusals import Reason, Refusal
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
 # The hidden key of a table with one row.
 ONE = "_one"
-Method = Literal["land", "append", "additive", "newest", "rows", "keys", "partitions", "full"]
+Method = Literal["land", "append", "additive", "newest", "rows", "keys", "partitions", "history", "full"]
 ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How a history's versions begin and end, as in `project.Config`: `tracked` are the columns that begin a version.
+
+    `updated_at` is the column that does so instead; "" if there is none.
+    """
+
+    tracked: tuple[str, ...]
+    updated_at: str
+    ends_deleted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class Stage(Partial):
 
     `node` computes the public columns; it is None for `full`, where the analyst's query runs as it is. `key` is what
     MERGE matches by, `null_safe` its nullable columns, `hidden` the columns of `node` that readers don't see.
+    `history`: the table has the versions of the node's rows.
     """
 
     name: str
@@ -54,6 +67,7 @@ class Stage(Partial):
     partition_by: tuple[str, ...] = ()
     moves: bool = False
     hidden: tuple[str, ...] = ()
+    history: History | None = None
 
     KEPT: ClassVar = ("public",)
 
@@ -63,7 +77,7 @@ class Stage(Partial):
         known: tuple[StoredColumn, ...] | None = self.kept("public")
         if known is not None:
             return known
-        if self.node is None:
+        if self.node is None or self.history is not None:
             return self.columns
         visible = set(self.node.columns) - set(self.hidden)
         return tuple(c for c in self.columns if c.name in visible)

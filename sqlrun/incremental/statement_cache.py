@@ -19,8 +19,8 @@ MOST = 4096
 
 
 def prepared(stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
-    """Return `statements.prepare` from the cache, for any method but `full`."""
-    kind = (tick.moment.clock, tick.changed, tick.fresh, tick.whole, dialect)
+    """Return `statements.prepare` from the cache, for any stage with a node."""
+    kind = (tick.moment.clock, tick.changed, tick.fresh, tick.whole, tick.earlier, dialect)
     return cached(stage, kind, lambda: prepare(stage, tick, dialect, ""))
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
+from sqlrun.incremental import histories
 from sqlrun.incremental.expressions import column, substitute
 from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.latest import Latest, OrderKey
@@ -33,12 +34,14 @@ class Tick:
     """What a stage sees of a tick: the clock, the changed inputs, and whether its table is new.
 
     `whole`: the table exists but is recomputed from scratch in this tick; only rows that differ are written.
+    `earlier`: the columns of a history's table before this new one.
     """
 
     moment: Moment
     changed: frozenset[str]
     fresh: bool
     whole: bool = False
+    earlier: tuple[StoredColumn, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prep
             statement = _keys(stage, script)
         case "partitions":
             statement = _partitions(stage, script)
+        case "history":
+            statement = histories.statement(stage, script, full_query, tick.earlier, is_new=tick.fresh)
         case "full" | "land":
             statement = _full(stage, script, full_query)
     if statement is None:

@@ -27,7 +27,10 @@ KNOWN = {
 }
 # Keys with a meaning for stored rows alone, which a view would silently ignore.
 OF_TABLES = ("grain", "repeats", "event_time", "freshness")
-CONFIG_OF_TABLES = ("partition_by", "at_worst", "max_read_amplification", "anomalies", "checks", "readable_by")
+CONFIG_OF_TABLES = (
+    "partition_by", "at_worst", "max_read_amplification", "anomalies", "checks", "readable_by", "updated_at",
+    "check_cols", "hard_deletes",
+)  # fmt: skip
 REF = re.compile(r"""ref\(\s*(['"])(\w+)\1\s*\)""")
 
 

@@ -22,16 +22,19 @@ FROM = "from"
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
-    "readable_by",
+    "readable_by", "updated_at", "check_cols", "hard_deletes",
 )  # fmt: skip
 # Keys with a number of at least 1.
 NUMBERS = ("max_read_amplification",)
 FLAGS = ("anomalies",)
+# Keys with one name.
+WORDS = ("updated_at",)
 CHOICES = {
-    "materialized": ("table", "view"),
+    "materialized": ("table", "view", "history"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
     "checks": ("auto", "great_expectations"),
     "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
+    "hard_deletes": ("invalidate", "ignore"),
 }
 # Names that the compiler derives from a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
@@ -172,6 +175,8 @@ def config_values(reader: Reader, node: Any) -> dict[str, object]:
             values[key] = reader.choice(raw, key, CHOICES[key], CHOICES[key][0])
         elif key in raw and key in FLAGS:
             values[key] = reader.flag(raw, key, True)
+        elif key in raw and key in WORDS:
+            values[key] = reader.text(raw, key)
         elif key in raw and key in NUMBERS:
             if is_number(raw[key]):
                 values[key] = float(raw[key])
@@ -218,6 +223,10 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         anomalies=merged.get("anomalies", True),
         checks=merged.get("checks", "auto"),
         readable_by=merged.get("readable_by", "spark"),
+        updated_at=merged.get("updated_at", ""),
+        # dbt writes `check_cols: all`.
+        check_cols=() if (cols := tuple(merged.get("check_cols", ()))) == ("all",) else cols,
+        hard_deletes=merged.get("hard_deletes", "invalidate"),
     )
 
 

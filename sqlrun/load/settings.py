@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
+from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, WORDS, enforced, is_number
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile.function_catalogue import CLOCKS, FORBIDDEN, VOLATILE
@@ -142,7 +142,10 @@ def _walk(
         elif key in FLAGS and not isinstance(value, bool):
             message, hint = f"`{key}` must be true or false, not `{value}`", f"{key} = false"
             problems.append(_problem(text, "SR103", ["models", *inner], message, hint))
-        elif key in CHOICES or key in NUMBERS or key in FLAGS:
+        elif key in WORDS and not isinstance(value, str):
+            message, hint = f"`{key}` must be a name, not `{value}`", f'{key} = "a"'
+            problems.append(_problem(text, "SR103", ["models", *inner], message, hint))
+        elif key in CHOICES or key in NUMBERS or key in FLAGS or key in WORDS:
             own[key] = value
         elif key == "contract":
             problems.append(

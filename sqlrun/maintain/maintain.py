@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Literal
 
-from sqlrun.engine_api import Dialect, Engine, Load, Receipt, Relation, RowSet, Statement, Write, Written
+from sqlrun.engine_api import (
+    Dialect,
+    Engine,
+    Load,
+    Receipt,
+    Relation,
+    RowSet,
+    Statement,
+    StoredColumn,
+    Write,
+    Written,
+)
 from sqlrun.engines.delta import foreign_writers as others
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UnsuitedError
@@ -21,6 +33,7 @@ from sqlrun.maintain import changed_rows, engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.values import TablePlan, state_after
+from sqlrun.project import VERSION_COLUMNS
 from sqlrun.publish.table_state import TableState
 from sqlrun.system_tables import receipts
 
@@ -125,7 +138,7 @@ def _carried_out(
 
 def _prepared(context: TickContext, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
     """Return a stage's statement for a tick, from the cache if another tick of its kind had it."""
-    if stage.method == "full":
+    if stage.method == "full" or stage.node is None:
         return prepare(stage, tick, dialect, _whole(context, model, dialect))
     return statement_cache.prepared(stage, tick, dialect)
 
@@ -188,7 +201,8 @@ def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, 
     state = table.state
     moment = Moment(context.plan.as_of, state.as_of if state else None)
     if state is None:
-        return Tick(moment, frozenset(stage.inputs), fresh=True), {}
+        earlier = _earlier(stage, table)
+        return Tick(moment, frozenset(stage.inputs), fresh=True, earlier=earlier), {}
     commits = {}
     for name in stage.inputs:
         now = context.states[name]
@@ -197,17 +211,42 @@ def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, 
     return Tick(moment, changed, fresh=False), commits
 
 
+def _earlier(stage: Stage, table: TablePlan) -> tuple[StoredColumn, ...] | None:
+    """Return the columns of the table that a new history takes over its versions from; None if there is none.
+
+    Raises: EngineError (SR557) if that table's versions have another key.
+    """
+    if stage.history is None or table.earlier is None:
+        return None
+    names = {name for name, _ in table.earlier.columns}
+    if not names >= set(VERSION_COLUMNS):
+        return None  # it wasn't a history
+    lacks = [key for key in stage.key if key not in names]
+    if lacks:
+        raise EngineError(
+            f"SR557 the history {stage.name} has the key {', '.join(stage.key)}, but its published table has no column "
+            f"{lacks[0]}, so its versions can't be taken over. Restore the key, or begin a history under another name",
+            model=stage.model,
+        )
+    return tuple(StoredColumn(name, kind) for name, kind in table.earlier.columns)
+
+
 def relation(
     context: TickContext,
     stage: Stage,
     name: str,
-    row_set: RowSet,
+    row_set: RowSet | Literal["earlier"],
     base: int,
     commits: Mapping[str, tuple[int, ...]],
 ) -> Relation:
     """Return a name of the statement bound to a table at a pinned version, or to its changes since the last read."""
     table = context.plan.tables[name]
     label = f"{name}__{row_set}"
+    if row_set == "earlier":
+        assert table.earlier is not None
+        columns = tuple(StoredColumn(*column) for column in table.earlier.columns)
+        path = f"{context.warehouse}/{table.earlier.path}"
+        return Relation(label, path, columns, "new", version=table.earlier.version)
     if name == stage.name:
         return Relation(label, table.spec.path, table.spec.columns, "old", version=base)
     state = context.plan.tables[stage.name].state
@@ -237,7 +276,7 @@ def _of_source(
 
 def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:
     """Return the analyst's query, for the strategy `full`."""
-    if model.own.method != "full":
+    if model.own.method != "full" and model.own.node is not None:
         return ""
     queries = {m.name: m.query for m in context.workspace.models}
     return query_of_any_tick(queries, model.name, context.workspace.views, dialect)

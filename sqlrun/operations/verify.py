@@ -20,6 +20,7 @@ from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
 from sqlrun.plan.plan import tick_plan
 from sqlrun.plan.values import Workspace
+from sqlrun.project import IS_CURRENT
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
 from sqlrun.publish.table_state import Published, TableState, is_source
@@ -87,7 +88,7 @@ def verify(
     _require_duckdb(workspace, names)
     plan = tick_plan(workspace, warehouse, published, published.tick, published.as_of, names, False)
     for model in plan.models:
-        if model.source is not None:
+        if model.source is not None or not _follows_from_query(model):
             continue
         state = published.tables.get(model.name)
         if state is None:
@@ -95,6 +96,20 @@ def verify(
         if fingerprint_of(state.path) != workspace.prints[model.name]:
             raise UsageError(_edited(workspace, published, model))
         yield _compared(workspace, warehouse, published, model, state, samples, some)
+
+
+def _follows_from_query(model: Compiled) -> bool:
+    """Return whether the query alone says which rows the table has: not of a history that keeps deleted rows."""
+    return model.own.history is None or model.own.history.ends_deleted
+
+
+def _compared_columns(model: Compiled, state: TableState) -> tuple[tuple[str, str], ...]:
+    """Return the columns to compare: of a history the key, and the columns whose change begins a version."""
+    history = model.own.history
+    if history is None:
+        return state.columns
+    known = {*model.query.rendered.model.version_key, *(() if history.updated_at else history.tracked)}
+    return tuple(column for column in state.columns if column[0] in known)
 
 
 def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
@@ -128,7 +143,9 @@ def _compared(
     some: Sample | None,
 ) -> Verdict:
     started = time.perf_counter()
-    grain = model.query.rendered.model.grain
+    history, columns = model.own.history, _compared_columns(model, state)
+    contract = model.query.rendered.model
+    grain = contract.grain if history is None else contract.version_key
     kinds = dict(state.columns)
     # DuckDB pushes the condition down to the columns that the keys are computed from.
     keys = [StoredColumn(key, kinds[key]) for key in grain]
@@ -136,16 +153,17 @@ def _compared(
     queries = {m.name: m.query for m in workspace.models}
     moment = Moment(state.as_of, None)
     whole = whole_query(queries, model.name, workspace.views, moment, "duckdb")
-    names = [identifier(column, "duckdb") for column, _ in state.columns]
+    names = [identifier(column, "duckdb") for column, _ in columns]
+    # The query has the current versions of a history.
+    held = f" where {IS_CURRENT}{where.replace(' where', ' and')}" if history is not None else where
     items = ", ".join(
-        f"cast({name} as {type_name(kind, 'duckdb')}) as {name}"
-        for name, (_, kind) in zip(names, state.columns, strict=True)
+        f"cast({name} as {type_name(kind, 'duckdb')}) as {name}" for name, (_, kind) in zip(names, columns, strict=True)
     )
     relations = (relation(warehouse, model.name, state, "kept"), *_inputs(workspace, warehouse, published, model))
     # Both directions, as bags: this distinguishes surplus from missing rows, and finds duplicates.
     text = f"""
         with whole as materialized (select * from (select {items} from ({whole})){where}),
-        held as (select {", ".join(names)} from kept{where}),
+        held as (select {", ".join(names)} from kept{held}),
         wrong as (select * from held except all select * from whole),
         missing as (select * from whole except all select * from held),
         counted as (
@@ -164,7 +182,7 @@ def _compared(
     rows = arrow_rows.plain(query(text, relations))
     counts = rows[0]
     shown = tuple(
-        {"change": row["_change"], **{name: row[name] for name, _ in state.columns}} for row in rows if row["_change"]
+        {"change": row["_change"], **{name: row[name] for name, _ in columns}} for row in rows if row["_change"]
     )
     seconds = time.perf_counter() - started
     return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(where))

@@ -121,6 +121,7 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     `admitted`: functions that the project's settings add to the list.
     """
     tree = _admitted(rendered, schema, admitted)
+    tree = select_list.with_versions(tree, rendered.config)
     read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
     if not all(read) or not rendered.model.columns:
         raise _Unknowable

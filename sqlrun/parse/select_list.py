@@ -1,4 +1,4 @@
-"""Compare a query's columns with the contract (SR306 to SR308). Pure."""
+"""Compare a query's columns with the contract (SR306 to SR308), and add the columns of a history. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,47 @@ from sqlglot import exp
 
 from sqlrun.errors import Problem
 from sqlrun.parse.located_problems import at
-from sqlrun.project import Rendered
+from sqlrun.project import HISTORY, VERSION_COLUMNS, Config, Rendered
 from sqlrun.transpile.dialect import DIALECT
+
+# The name of the analyst's query inside a history's.
+VERSIONS = "versions"
+
+
+def with_versions(tree: exp.Query, config: Config) -> exp.Query:
+    """Return a history's query: the analyst's rows, each as a version that begins now, or when it was updated.
+
+    Any other query is returned as it is.
+    """
+    if config.materialized != HISTORY:
+        return tree
+    kind = exp.DataType.build("timestamp", dialect=DIALECT)
+    begin: exp.Expr = exp.CurrentTimestamp()
+    if config.updated_at:
+        begin = exp.column(exp.to_identifier(config.updated_at), table=VERSIONS)
+    values = (begin, exp.Null(), exp.true())
+    items: list[exp.Expr] = [exp.Column(this=exp.Star(), table=exp.to_identifier(VERSIONS))]
+    for name, value in zip(VERSION_COLUMNS, values, strict=True):
+        typed = value if isinstance(value, exp.Boolean) else exp.cast(value, kind.copy())
+        items.append(exp.alias_(typed, name))
+    return exp.select(*items).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier(VERSIONS))))
+
+
+def without_versions(tree: exp.Expr) -> exp.Query:
+    """Return the analyst's query inside a history's."""
+    inner = tree.args["from_"].this.this
+    assert isinstance(inner, exp.Query)
+    return inner
 
 
 def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
     """Yield the columns that the contract or the query lacks, and duplicate columns."""
     model = rendered.model
     declared = [column.name for column in model.columns]
+    if rendered.config.materialized == HISTORY:
+        tree = without_versions(tree)
+        # Another problem reports the ones of these columns that the contract lacks.
+        columns = tuple(name for name in columns if name in declared or name not in VERSION_COLUMNS)
     selects = {s.alias_or_name: s for s in tree.selects}
     nameless = [name for name in columns if name not in declared and _is_nameless(selects.get(name))]
     for name in nameless:

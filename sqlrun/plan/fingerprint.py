@@ -58,9 +58,15 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str]) -> str:
             sorted(inputs.items()),
             _source(source) if source else None,
             # Another layout is another table.
+            *_history(compiled),
             ["plain"] if deletion_vectors.is_plain(compiled) and deletion_vectors.marks(compiled.own) else [],
         ]
     )
+
+
+def _history(compiled: Compiled) -> list[object]:
+    """Return what begins and ends the versions of a history; nothing for any other model."""
+    return [list(astuple(one)) for one in (stage.history for stage in compiled.stages) if one is not None]
 
 
 def _partitions(stage: Stage) -> list[object]:

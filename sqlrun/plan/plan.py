@@ -100,6 +100,7 @@ def tick_plan(
         shared=shared,
     )
     places.before = published.tables if published else {}
+    places.seen = seen.tables if seen else {}
     places.rebuild_reasons = rebuild_reasons
     for table in sorted(sources.keys() & needed):
         places.put_source(table, sources[table])
@@ -140,6 +141,7 @@ class _Places:
     promoted: dict[str, Promotion] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     before: Mapping[str, TableState] = field(default_factory=dict)
+    seen: Mapping[str, TableState] = field(default_factory=dict)
     rebuild_reasons: Mapping[str, str] = field(default_factory=dict)
 
     def put_seed(self, seed: Seed) -> None:
@@ -198,10 +200,17 @@ class _Places:
         vectors = deletion_vectors.has_vectors(model, stage)
         spec = TableSpec(stage.name, f"{self.warehouse}/{path}", columns, partition_by, vectors)
         where = PUBLIC_ROWS if stage.method == "land" else ""
-        self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, stage.name in self.shared)
+        earlier = self.seen.get(stage.name) if stage.history is not None and state is None else None
+        is_shared = stage.name in self.shared
+        self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, is_shared, earlier)
 
     def _promoted(self, model: Compiled) -> Mapping[str, TableState]:
-        """Return the tables to take over for a model that has none of its current meaning."""
+        """Return the tables to take over for a model that has none of its current meaning.
+
+        An environment's history lacks the versions of production's ticks, so production doesn't take it over.
+        """
+        if model.own.history is not None:
+            return {}
         own = (self.own.get(stage.name) for stage in model.stages)
         meaning = self.workspace.prints[model.name]
         if all(state is not None and fingerprint_of(state.path) == meaning for state in own):

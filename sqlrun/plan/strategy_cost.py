@@ -22,10 +22,11 @@ MOST_ROWS = 10**13
 # Rows read for each changed row without run stats: the change, the stored row of its group, its join partners.
 USUAL: Mapping[Method, float] = {
     "land": 1.0, "append": 1.0, "additive": 2.0, "newest": 2.0, "rows": 3.0, "keys": 6.0, "partitions": 50.0,
+    "history": 6.0,
     "full": 1.0,
 }  # fmt: skip
 # Append-only tables never gain from the whole query; tables that are always recomputed have no choice.
-FIXED: frozenset[Method] = frozenset({"land", "append", "full"})
+FIXED: frozenset[Method] = frozenset({"land", "append", "history", "full"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ class TablePlan:
     """One table in this tick: its place, its public columns, and its current state (None: to be built).
 
     `path` is relative to the warehouse, or a `source_path`. `where` separates the public rows of a landing table from
-    quarantined ones. A shared table is production's: a tick of an environment reads it and never writes it.
+    quarantined ones. A shared table is production's: a tick of an environment reads it and never writes it. `earlier`
+    is the published table that the new table of a history takes over its rows from.
     """
 
     spec: TableSpec
@@ -90,6 +91,7 @@ class TablePlan:
     state: TableState | None
     where: str = ""
     shared: bool = False
+    earlier: TableState | None = None
 
     @property
     def lands(self) -> bool:

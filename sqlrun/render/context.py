@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
+from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, WORDS, enforced, is_number
 from sqlrun.load.dbt_keys import instead
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import ON_FAIL, SEVERITIES, Model
@@ -127,7 +127,7 @@ class Calls:
                 self.config[key] = value
             elif key == "contract":
                 self.config["enforced"] = enforced(value)
-            elif key in CHOICES or key in NUMBERS or key in FLAGS:
+            elif key in CHOICES or key in NUMBERS or key in FLAGS or key in WORDS:
                 self.config[key] = value
             else:
                 self.config[key] = (value,) if isinstance(value, str) else tuple(value)
@@ -147,6 +147,8 @@ class Calls:
         if key in FLAGS:
             wrong = f"invalid config `{key}`: `{value}`", f"Write config({key}=true) or config({key}=false)"
             return None if isinstance(value, bool) else wrong
+        if key in WORDS:
+            return None if isinstance(value, str) else (f"config `{key}` must be a name", f"Write config({key}='a')")
         if key == "contract":
             wrong = "invalid config `contract`", "Write config(contract={'enforced': true})"
             return wrong if enforced(value) is None else None

@@ -145,7 +145,7 @@ class _Bench:
             moment = Moment(NOW, BEFORE)
             tick = Tick(moment, frozenset(stage.inputs), fresh=False)
             whole = ""
-            if stage.method == "full" and stage.node is None:
+            if stage.node is None:
                 whole = whole_query(self._queries, model.name, self._views, Moment(NOW, None), "duckdb")
             made = prepare(stage, tick, "duckdb", whole)
             for text in _selects(made.statement) if made is not None else ():

@@ -78,7 +78,7 @@ class Statements:
         return parameters.filled(text, moment.parameters, self._dialect)
 
     def _texts(self, stage: Stage, tick: Tick) -> tuple[Written, ...]:
-        full = self._query(stage.model) if stage.method == "full" and stage.node is None else ""
+        full = self._query(stage.model) if stage.node is None else ""
         prepared = prepare(stage, tick, self._dialect, full)
         return () if prepared is None else (written(stage, prepared, self._dialect),)
 

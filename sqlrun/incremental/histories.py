@@ -1,0 +1,201 @@
+"""A history: a table with a row for each version of each row of a query, as the ticks saw them. Pure.
+
+All other tables are functions of their inputs. A history is one of its inputs and of its own rows: a version that ended
+is nowhere else. So no tick recomputes it, and a new table of it begins with the rows of the table before it.
+
+A tick compares the query's rows of affected keys with the versions that are current. A row without a current version
+begins one. A row that differs from its current version ends it, and begins another at the same time. A current version
+without a row ends. As a MERGE by key and `valid_from` these are updates and inserts: no version is ever deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from sqlrun.engine_api import Merge, StoredColumn
+from sqlrun.incremental import properties
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.operators.touched import restrict
+from sqlrun.incremental.script import Script
+from sqlrun.incremental.stages import History, Stage, Target
+from sqlrun.project import IS_CURRENT, VALID_FROM, VALID_TO, VERSION_COLUMNS, Config
+from sqlrun.transpile import parameters
+from sqlrun.transpile import writer as sql
+from sqlrun.transpile.refusals import Reason
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+REASON = Reason("SR527", "sqlrun ends the versions of changed rows, and begins new ones")
+
+
+def stage(name: str, node: Node | None, target: Target, config: Config, whole: Stage | None = None) -> Stage:
+    """Return the stage of a history; `whole` is that of a query that no rule maintains, and `node` is None then."""
+    tracked = config.check_cols or tuple(
+        c.name for c in target.columns if c.name not in target.grain and c.name not in VERSION_COLUMNS
+    )
+    everything = properties.reads_everything(node) if node is not None else whole and whole.reason
+    return Stage(
+        name=name,
+        model=name,
+        strategy="full" if everything else "merge",
+        method="history",
+        reason=everything or REASON,
+        columns=target.columns,
+        node=node,
+        inputs=properties.tables(node) if node is not None else whole.inputs if whole else (),
+        key=target.grain,
+        null_safe=tuple(c.name for c in target.columns if c.name in target.grain and c.nullable),
+        partition_by=target.partition_by,
+        moves=properties.moves(node) if node is not None else bool(whole and whole.moves),
+        history=History(tracked, config.updated_at, config.hard_deletes == "invalidate"),
+    )
+
+
+def statement(
+    stage: Stage, script: Script, full_query: str, earlier: tuple[StoredColumn, ...] | None, *, is_new: bool
+) -> Merge | None:
+    """Return the MERGE of a tick; None if nothing can have changed.
+
+    `is_new`: the table is new. `earlier` are the columns of the table before it, if there was one.
+    """
+    keys = [name for name in stage.key if name != VALID_FROM]
+    touched = None
+    if stage.node is None:
+        source = script.part(full_query, "query")
+        for table in stage.inputs:
+            script.table(table, "new")
+    elif is_new:
+        source = script.rows(stage.node, "new")
+    else:
+        pieces = stage.node.support(tuple(keys), script)
+        if not pieces:
+            return None
+        touched = script.part(pieces[0] if len(pieces) == 1 else "\nunion\n".join(pieces), "touched")
+        source = script.rows(restrict(stage.node, touched, _numbered(keys)), "new")
+    fresh = script.part(f"select {_fresh(stage, script)} from {source}", "fresh")
+    names = script.names(c.name for c in stage.columns)
+    if is_new and earlier is None:
+        return _writing(stage, script, f"select {names}, true as _stays from {fresh}")
+    held = _held(stage, script, earlier)
+    if touched is not None:
+        joined = script.semi_join(held, touched, _numbered(keys).items())
+        listed = script.names((c.name for c in stage.columns), "l")
+        held = script.part(f"select {listed} from {joined}", "held")
+    versions = _Versions(stage, script, fresh, held)
+    pieces = [*versions.begun(), *versions.ended()]
+    if is_new:
+        pieces += versions.kept()
+    body = script.union(pieces, "versions")
+    return _writing(stage, script, f"select {names}, true as _stays from {body}")
+
+
+def _numbered(keys: list[str]) -> dict[str, str]:
+    return {key: f"k{number + 1}" for number, key in enumerate(keys)}
+
+
+def _cast(script: Script, text: str, column: StoredColumn) -> str:
+    return f"{sql.cast(text, column.type, script.dialect)} as {script.name(column.name)}"
+
+
+def _fresh(stage: Stage, script: Script) -> str:
+    """Return the columns of the query's rows as versions that begin now, or when the row was updated."""
+    assert stage.history is not None
+    values = {VALID_FROM: _now(script), VALID_TO: "null", IS_CURRENT: "true"}
+    if stage.history.updated_at:
+        values[VALID_FROM] = script.name(stage.history.updated_at)
+    return ", ".join(_cast(script, values.get(c.name, script.name(c.name)), c) for c in stage.columns)
+
+
+def _now(script: Script) -> str:
+    return parameters.timestamp("as_of", script.dialect)
+
+
+def _held(stage: Stage, script: Script, earlier: tuple[StoredColumn, ...] | None) -> str:
+    """Return the stored versions: of this table, or of the one before it with this one's columns."""
+    if earlier is None:
+        return script.table(stage.name, "old")
+    known = {c.name for c in earlier}
+    items = ", ".join(_cast(script, script.name(c.name) if c.name in known else "null", c) for c in stage.columns)
+    return script.part(f"select {items} from {script.table(stage.name, 'earlier')}", "earlier")
+
+
+def _writing(stage: Stage, script: Script, final: str) -> Merge:
+    every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
+    return Merge(script.text(final), stage.key, stage.null_safe, update=every, insert=every)
+
+
+class _Versions:
+    """The pieces of a tick's versions: `fresh` has the query's rows, `held` the stored versions, of affected keys."""
+
+    def __init__(self, stage: Stage, script: Script, fresh: str, held: str) -> None:
+        assert stage.history is not None
+        self._stage, self._script, self._history = stage, script, stage.history
+        self._keys = [name for name in stage.key if name != VALID_FROM]
+        self._fresh, self._held = fresh, held
+        names, current = script.names(c.name for c in stage.columns), script.name(IS_CURRENT)
+        self._current = script.part(f"select {names} from {held} where {current}", "current")
+
+    def begun(self) -> list[str]:
+        """Return the versions that begin: of rows without a current version, and of changed rows."""
+        found = f"{self._fresh} as n left join {self._current} as c on {self._same_key('n', 'c')}"
+        is_first = f"c.{self._script.name(IS_CURRENT)} is null"
+        changed = f"select {self._items('n')} from {found} where not ({is_first}) and ({self._differs()})"
+        if not self._history.updated_at:
+            return [f"select {self._items('n')} from {found} where {is_first}", changed]
+        # A row that was gone comes back with a time before its end: the versions of a row must not overlap.
+        keys, to = self._script.names(self._keys), self._script.name(VALID_TO)
+        last = self._script.part(f"select {keys}, max({to}) as _last from {self._held} group by {keys}", "last")
+        begins = f"n.{self._script.name(VALID_FROM)}"
+        later = f"case when e._last > {begins} then e._last else {begins} end"
+        found += f" left join {last} as e on {self._same_key('n', 'e')}"
+        return [f"select {self._items('n', {VALID_FROM: later})} from {found} where {is_first}", changed]
+
+    def ended(self) -> list[str]:
+        """Return the current versions that end: of changed rows, and of rows that are gone."""
+        begins, ends = (f"{side}.{self._script.name(VALID_FROM)}" for side in "cn")
+        end = {VALID_TO: ends, IS_CURRENT: "false"}
+        # A version that began at this very time is replaced by the one that begins now: they have one key.
+        is_past = f"({self._differs()}) and {begins} < {ends}"
+        pieces = [f"select {self._items('c', end)} from {self._pairs()} where {is_past}"]
+        if self._history.ends_deleted:
+            now = _now(self._script)
+            gone = {VALID_TO: f"case when {begins} > {now} then {begins} else {now} end", IS_CURRENT: "false"}
+            pieces.append(f"select {self._items('c', gone)} from {self._unmatched()}")
+        return pieces
+
+    def kept(self) -> list[str]:
+        """Return the versions that stay as they are, for a table that is new."""
+        current = self._script.name(IS_CURRENT)
+        names = self._script.names(c.name for c in self._stage.columns)
+        pieces = [
+            f"select {names} from {self._held} where not {current}",
+            f"select {self._items('c')} from {self._pairs()} where not ({self._differs()})",
+        ]
+        if not self._history.ends_deleted:
+            pieces.append(f"select {self._items('c')} from {self._unmatched()}")
+        return pieces
+
+    def _pairs(self) -> str:
+        return f"{self._current} as c join {self._fresh} as n on {self._same_key('c', 'n')}"
+
+    def _unmatched(self) -> str:
+        word = sql.anti_join(self._script.dialect)
+        return f"{self._current} as c {word} {self._fresh} as n on {self._same_key('c', 'n')}"
+
+    def _same_key(self, left: str, right: str) -> str:
+        names = [self._script.name(key) for key in self._keys]
+        return " and ".join(self._script.same(f"{left}.{name}", f"{right}.{name}") for name in names)
+
+    def _differs(self) -> str:
+        """Return SQL for whether a row n differs from its current version c."""
+        if self._history.updated_at:
+            return f"n.{self._script.name(VALID_FROM)} > c.{self._script.name(VALID_FROM)}"
+        names = [self._script.name(name) for name in self._history.tracked]
+        return " or ".join(f"not ({self._script.same(f'n.{name}', f'c.{name}')})" for name in names) or "false"
+
+    def _items(self, side: str, values: Mapping[str, str] = NOTHING) -> str:
+        columns = self._stage.columns
+        return ", ".join(
+            _cast(self._script, values[c.name], c) if c.name in values else f"{side}.{self._script.name(c.name)}"
+            for c in columns
+        )

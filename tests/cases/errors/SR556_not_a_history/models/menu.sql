@@ -1,0 +1,2 @@
+select dish_id, price
+from {{ ref('dishes') }}

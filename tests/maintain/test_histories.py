@@ -1,0 +1,387 @@
+"""Histories of tables: each version that a tick saw, and when, by a judge in Python that shares no code with sqlrun."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from sqlrun.engine_api import Engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.events import TickResult
+from sqlrun.operations import rollback
+from sqlrun.operations.verify import verify
+from sqlrun.report.console import Console
+from tests.run.test_machine import Stop, stopping
+from tests.support import broken
+from tests.support.projects import Site
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+
+START = datetime(2026, 11, 26, 12, tzinfo=timezone.utc)
+FIVE = timedelta(minutes=5)
+Row = dict[str, Any]
+VERSION = "valid_from timestamp", "valid_to timestamp", "is_current boolean"
+SOURCE = """
+sources:
+  - name: shop
+    description: Orders.
+    tables:
+      - name: events
+        description: States of an order.
+        path: data/orders
+        columns:
+          - {name: id, data_type: bigint, description: "The order."}
+          - {name: number, data_type: bigint, description: "The state."}
+          - {name: status, data_type: string, description: "Its status."}
+          - {name: amount, data_type: "decimal(9,2)", description: "EUR."}
+          - {name: updated_at, data_type: timestamp, description: "When it changed."}
+          - {name: is_gone, data_type: boolean, description: "Whether it is deleted."}
+"""
+EVENTS = "select id, number, status, amount, updated_at, is_gone from {{ source('shop', 'events') }}\n"
+ORDERS = """
+select id, status, amount, updated_at from (
+    select *, row_number() over (partition by id order by number desc) as place from {{ ref('events') }}
+) where place = 1 and not coalesce(is_gone, false)
+"""
+HISTORIES = {
+    "every_history": ("select id, status, amount, updated_at from {{ ref('orders') }}", ""),
+    "status_history": ("select * from {{ ref('orders') }}", ", check_cols: [status]"),
+    "timed_history": ("select * from {{ ref('orders') }}", ", updated_at: updated_at"),
+    "ignoring_history": ("select * from {{ ref('orders') }}", ", hard_deletes: ignore"),
+    # No rule maintains a limit: the whole query runs in each tick.
+    "first_history": ("select * from {{ ref('orders') }} order by id limit 3", ""),
+    "recent_history": (
+        "select * from {{ ref('orders') }} where updated_at > current_timestamp() - interval 20 minutes", "",
+    ),
+}  # fmt: skip
+COLUMNS = "id bigint", "status string", "amount decimal(9,2)", "updated_at timestamp"
+
+
+def project(root: Path, names: tuple[str, ...] = tuple(HISTORIES)) -> Path:
+    """Write a project with histories of one table of orders."""
+    files = {
+        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
+        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
+        "models/_sources.yml": SOURCE,
+        "models/events.sql": EVENTS,
+        "models/events.yml": broken.contract(
+            "events", "id bigint", "number bigint", *COLUMNS[1:], "is_gone boolean", extra="    grain: [id, number]"
+        ),
+        "models/orders.sql": ORDERS,
+        "models/orders.yml": broken.contract("orders", *COLUMNS, extra="    grain: [id]"),
+    }
+    for name in names:
+        sql, config = HISTORIES[name]
+        files |= history(name, sql, config)
+    broken.write(root, files)
+    (root / "data/orders").mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def history(name: str, sql: str, config: str = "", columns: tuple[str, ...] = COLUMNS) -> dict[str, str]:
+    """Return the files of a history."""
+    said = f"    grain: [id, valid_from]\n    config: {{materialized: history{config}}}"
+    text = broken.contract(name, *columns, *VERSION, extra=said)
+    return {f"models/{name}.sql": f"{sql}\n", f"models/{name}.yml": text}
+
+
+@dataclass
+class Judge:
+    """The versions of a table's rows, by its rows after each tick."""
+
+    tracked: tuple[str, ...] = ("status", "amount", "updated_at")
+    is_timed: bool = False
+    ends_deleted: bool = True
+    versions: list[Row] = field(default_factory=list)
+
+    def see(self, rows: list[Row], now: datetime) -> None:
+        """Compare the rows of a tick with the current versions."""
+        there = {row["id"]: row for row in rows}
+        for version in [one for one in self.versions if one["valid_to"] is None]:
+            row = there.pop(version["id"], None)
+            if row is None:
+                if self.ends_deleted:
+                    version["valid_to"] = max(now, version["valid_from"])
+            elif self._is_new(row, version):
+                begin = row["updated_at"] if self.is_timed else now
+                if version["valid_from"] == begin:
+                    self.versions.remove(version)
+                version["valid_to"] = begin
+                self.versions.append({**row, "valid_from": begin, "valid_to": None})
+        for row in there.values():
+            begin = row["updated_at"] if self.is_timed else now
+            begin = max([begin, *(one["valid_to"] for one in self.versions if one["id"] == row["id"])])
+            same = [one for one in self.versions if one["id"] == row["id"] and one["valid_from"] == begin]
+            for one in same:
+                self.versions.remove(one)
+            self.versions.append({**row, "valid_from": begin, "valid_to": None})
+
+    def _is_new(self, row: Row, version: Row) -> bool:
+        if self.is_timed:
+            return bool(row["updated_at"] > version["valid_from"])
+        return any(row[name] != version[name] for name in self.tracked)
+
+    def expected(self) -> list[str]:
+        """Return the versions as texts, sorted."""
+        return texts({**one, "is_current": one["valid_to"] is None} for one in self.versions)
+
+
+def texts(rows: Any) -> list[str]:
+    """Return rows as sorted texts."""
+    return sorted(str(sorted(row.items(), key=lambda item: str(item[0]))) for row in rows)
+
+
+JUDGES = {
+    "every_history": lambda: Judge(),
+    "status_history": lambda: Judge(("status",)),
+    "timed_history": lambda: Judge(is_timed=True),
+    "ignoring_history": lambda: Judge(ends_deleted=False),
+    "first_history": lambda: Judge(),
+    "recent_history": lambda: Judge(),
+}
+
+
+def seen(name: str, orders: list[Row], now: datetime) -> list[Row]:
+    """Return the rows of a history's query, by those of `orders`."""
+    if name == "first_history":
+        return sorted(orders, key=lambda row: int(row["id"]))[:3]
+    if name == "recent_history":
+        return [row for row in orders if row["updated_at"] > now - timedelta(minutes=20)]
+    return orders
+
+
+class Shop:
+    """A shop whose orders change at random, and the judges of their histories."""
+
+    def __init__(self, root: Path, seed: int, engine: Engine) -> None:
+        self.random, self.now, self.number = Random(seed), START, 0
+        self.site = Site(project(root), engine)
+        self.judges = {name: make() for name, make in JUDGES.items()}
+
+    def change(self) -> None:
+        """Write the states of some orders: new, changed, deleted, created again, twice in a tick, or none."""
+        lines = []
+        for _ in range(self.random.choice([0, 1, 1, 3, 6])):
+            self.number += 1
+            moment = self.now - self.random.choice([0, 1, 12]) * timedelta(minutes=1)
+            row = {
+                "id": self.random.randint(1, 6),
+                "number": self.number,
+                "status": self.random.choice(["new", "paid", "sent"]),
+                "amount": self.random.choice(["1.00", "2.50", None]),
+                "updated_at": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+                "is_gone": self.random.random() < 0.25,
+            }
+            lines.append(json.dumps(row))
+        self.site.write(f"{self.number:06}-{self.now:%H%M}-{self.random.random()}.jsonl", lines)
+
+    def tick(self, **options: Any) -> TickResult:
+        """Run a tick and judge all histories after it."""
+        self.now += self.random.choice([0, 1, 1, 2]) * FIVE
+        result = self.site.tick(self.now, **options)
+        assert result.published, [node.message for node in result.nodes]
+        self.judge()
+        return result
+
+    def judge(self) -> None:
+        """Compare all histories with what the judges saw."""
+        orders = self.site.rows("orders")
+        for name, judge in self.judges.items():
+            judge.see(seen(name, orders, self.now), self.now)
+            assert texts(self.site.rows(name)) == judge.expected(), f"{name} at {self.now}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_tick_adds_the_versions_that_it_sees(tmp_path: Path, seed: int) -> None:
+    shop = Shop(tmp_path, seed, DuckDBEngine())
+    for _ in range(12):
+        shop.change()
+        shop.tick()
+        published = shop.site.ledger.read().published
+        assert published is not None
+        verdicts = list(verify(shop.site.prepared.workspace, shop.site.warehouse, published, tuple(HISTORIES), 3))
+        assert [one.model for one in verdicts if not one.ok] == []
+        assert "ignoring_history" not in {one.model for one in verdicts}
+
+
+def reopened(shop: Shop) -> None:
+    """Prepare the project again, after an edit."""
+    shop.site = Site(shop.site.root, shop.site.engine, shop.site.env)
+
+
+@pytest.mark.parametrize("turn", [1, 4, 6])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_tick_that_dies_leaves_no_version(tmp_path: Path, turn: int, after: bool) -> None:
+    """The engine dies at one of its writes. The next tick begins at the published versions."""
+    shop = Shop(tmp_path, turn, DuckDBEngine())
+    shop.change()
+    shop.tick()
+    shop.change()
+    with pytest.raises(Stop), stopping(DuckDBEngine, "write", turn, after=after):
+        shop.site.tick(shop.now + FIVE)
+    for _ in range(3):
+        shop.change()
+        shop.tick()
+
+
+def test_a_rollback_forgets_versions_and_later_ticks_see_others(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 7, DuckDBEngine())
+    for _ in range(3):
+        shop.change()
+        shop.tick()
+    before = copy.deepcopy(shop.judges)
+    published = shop.site.ledger.read().published
+    assert published is not None
+    for _ in range(2):
+        shop.change()
+        shop.tick()
+    rollback.roll_back(shop.site.ledger, published.tick, datetime.now(timezone.utc), Console(quiet=True))
+    shop.judges = before
+    for name, judge in before.items():
+        assert texts(shop.site.rows(name)) == judge.expected()
+
+    for _ in range(3):
+        shop.change()
+        shop.tick()
+
+
+def test_an_edit_of_what_a_history_reads_loses_no_version(tmp_path: Path) -> None:
+    """Other rows of `orders` are a change like any other: the old versions stay, and those that differ end."""
+    shop = Shop(tmp_path, 11, DuckDBEngine())
+    for _ in range(4):
+        shop.change()
+        shop.tick()
+    file = shop.site.root / "models/orders.sql"
+    file.write_text(file.read_text().replace("select id, status,", "select id, upper(status) as status,"))
+    reopened(shop)
+    for _ in range(3):
+        shop.change()
+        shop.tick()
+
+    versions = shop.site.rows("every_history")
+    assert {row["status"] for row in versions if row["valid_to"] is None} <= {"NEW", "PAID", "SENT"}
+    assert {"new", "paid", "sent"} & {row["status"] for row in versions}
+
+
+def test_a_rebuild_from_the_beginning_loses_no_version(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 12, DuckDBEngine())
+    for _ in range(4):
+        shop.change()
+        shop.tick()
+
+    shop.change()
+    shop.tick(refresh=True)
+    shop.change()
+    shop.tick()
+
+
+def test_a_new_column_is_null_in_the_versions_that_lack_it(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 13, DuckDBEngine())
+    for _ in range(4):
+        shop.change()
+        shop.tick()
+    sql, config = HISTORIES["every_history"]
+    files = history("every_history", sql.replace("id, status", "id, id * 2 as twice, status"), config)
+    files["models/every_history.yml"] = files["models/every_history.yml"].replace(
+        "    columns:\n", "    columns:\n      - {name: twice, data_type: bigint, description: Twice the number.}\n"
+    )
+    broken.write(shop.site.root, {"pyproject.toml": (shop.site.root / "pyproject.toml").read_text(), **files})
+    reopened(shop)
+    del shop.judges["every_history"]
+    past = shop.site.rows("every_history")
+
+    shop.change()
+    shop.tick()
+
+    rows = shop.site.rows("every_history")
+    lacking = [row for row in rows if row["twice"] is None]
+    assert len(lacking) == len(past), "every version from before the edit is there"
+    assert all(row["valid_to"] is not None for row in lacking), "the new column begins a version of each row"
+    assert {row["id"]: row["twice"] for row in rows if row["is_current"]} == {
+        row["id"]: 2 * row["id"] for row in shop.site.rows("orders")
+    }
+
+
+def test_another_key_is_refused(tmp_path: Path) -> None:
+    """The versions have no values of the new key."""
+    shop = Shop(tmp_path, 14, DuckDBEngine())
+    shop.change()
+    shop.tick()
+    columns = ("place bigint", *COLUMNS)
+    files = history("every_history", "select id * 2 as place, * from {{ ref('orders') }}", columns=columns)
+    files["models/every_history.yml"] = files["models/every_history.yml"].replace("[id, valid", "[place, valid")
+    broken.write(shop.site.root, {"pyproject.toml": (shop.site.root / "pyproject.toml").read_text(), **files})
+    reopened(shop)
+
+    result = shop.site.tick(shop.now + FIVE)
+
+    assert not result.published
+    (failed,) = [node.message for node in result.nodes if node.name == "every_history"]
+    assert failed is not None
+    assert failed.startswith("SR557 the history every_history has the key place, valid_from")
+
+
+def test_a_table_that_becomes_a_history_begins_with_its_rows(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 15, DuckDBEngine())
+    table = {
+        "models/every_history.sql": "select * from {{ ref('orders') }}\n",
+        "models/every_history.yml": broken.contract("every_history", *COLUMNS, extra="    grain: [id]"),
+    }
+    settings = (shop.site.root / "pyproject.toml").read_text()
+    broken.write(shop.site.root, {"pyproject.toml": settings, **table})
+    reopened(shop)
+    judge = shop.judges.pop("every_history")
+    shop.change()
+    shop.tick()
+    broken.write(shop.site.root, {"pyproject.toml": settings, **history("every_history", *HISTORIES["every_history"])})
+    reopened(shop)
+    shop.judges["every_history"] = judge
+
+    shop.change()
+    shop.tick()
+
+
+def test_an_environment_goes_on_with_productions_versions(tmp_path: Path) -> None:
+    """Production never takes the environment's history over: it would lack the versions of production's own ticks."""
+    shop = Shop(tmp_path, 16, DuckDBEngine())
+    for _ in range(3):
+        shop.change()
+        shop.tick()
+    production, before = shop.site, copy.deepcopy(shop.judges)
+    file = shop.site.root / "models/orders.sql"
+    file.write_text(file.read_text().replace("select id, status,", "select id, upper(status) as status,"))
+    shop.site = Site(shop.site.root, shop.site.engine, "dev")
+    shop.tick()
+    shop.change()
+    shop.tick()
+
+    shop.site, shop.judges = production, before
+    shop.change()
+    shop.tick()
+    shop.site = Site(shop.site.root, shop.site.engine)
+    shop.change()
+    shop.tick()
+
+
+def test_tables_above_a_history_follow_it(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 17, DuckDBEngine())
+    files = {
+        "models/counts.sql": "select id, count(*) as n from {{ ref('every_history') }} group by id\n",
+        "models/counts.yml": broken.contract("counts", "id bigint", "n bigint", extra="    grain: [id]"),
+    }
+    broken.write(shop.site.root, {"pyproject.toml": (shop.site.root / "pyproject.toml").read_text(), **files})
+    reopened(shop)
+    for _ in range(6):
+        shop.change()
+        shop.tick()
+
+    counts = Counter(row["id"] for row in shop.site.rows("every_history"))
+    assert {row["id"]: row["n"] for row in shop.site.rows("counts")} == dict(counts)
