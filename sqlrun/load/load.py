@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import built_in_macros, dashboards, exposures, seeds, settings, suites, unread_files
+from sqlrun.load import built_in_macros, dashboards, exposures, histories, seeds, settings, suites, unread_files
 from sqlrun.load.contract import (
     MODEL_KEYS,
     SEED_KEYS,
@@ -78,6 +78,7 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) 
     )
     models, contracts = _models(folder, found)
     project = replace(project, models=tuple(models))
+    project = replace(project, models=(*models, *_snapshots(folder, project)))
     _unique(folder, project)
     project = replace(project, suites=tuple(_suites(folder, project.models)))
     tested = {written.file: written.text for written in contracts if written.tested}
@@ -323,6 +324,18 @@ def _unique(folder: Folder, project: Project) -> None:
                 hint = "Rename one. Models, seeds and sources (group__name) of all folders must have different names."
                 message = f"duplicate name `{name}`, also in {other}"
                 folder.problems.append(Problem("SR111", place, message, hint))
+
+
+def _snapshots(folder: Folder, project: Project) -> Iterator[Model]:
+    nouns: tuple[Model | Seed, ...] = (*project.models, *project.seeds)
+    tables = {f"ref('{noun.name}')": noun.columns for noun in nouns if noun.columns}
+    tables |= {f"source('{s.group}', '{s.name}')": s.columns for s in project.sources if not s.lands}
+    for file in folder.files("snapshots", ".yml"):
+        text = folder.text(file)
+        reader = folder.yaml(file, text) if text is not None else None
+        for model in histories.snapshots(reader, tables) if reader is not None else ():
+            folder.facts[model.name] = digest(facts(model))
+            yield model
 
 
 def _seeds(folder: Folder) -> Iterator[Seed]:

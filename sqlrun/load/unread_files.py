@@ -19,6 +19,7 @@ from sqlrun.project import Source
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "models": (".sql", ".yml"),
+    "snapshots": (".yml",),
     "macros": (".sql", ".yml"),
     "seeds": (".csv", ".yml"),
     "expectations": (".yml", ".sql"),
@@ -47,7 +48,6 @@ OF_DBT: Mapping[str, str] = {
     "selectors.yml": "Select models with --select on the command line, and remove this file.",
 }
 ROOMS_OF_DBT: Mapping[str, str] = {
-    "snapshots": "sqlrun has no snapshots. Write a model that stores each version of a row, and remove this file.",
     "analyses": "Make it a model, or move it out of the project.",
     "analysis": "Make it a model, or move it out of the project.",
     "dbt_packages": _PACKAGES,
@@ -102,6 +102,8 @@ def _note(folder: Folder, file: Path, hint: str) -> None:
 def _instead(room: str, file: Path, suffixes: tuple[str, ...]) -> str:
     if file.suffix == ".py" and room == "models":
         return _PYTHON
+    if room == "snapshots" and file.suffix == ".sql":
+        return "Declare the snapshot in YAML, with `relation` and `config`, as dbt does since 1.9. Remove this file."
     if file.suffix == ".md":
         return "Write the text of the docs block into the contract's `description`, and remove the block."
     return f"Rename the file, or move it out of {room}/, which contains {' and '.join(suffixes)} files."

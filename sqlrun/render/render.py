@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import history_contract
+from sqlrun.load import histories
 from sqlrun.load.constraints import CONFIG_OF_TABLES
 from sqlrun.load.contract import configured
 from sqlrun.load.yaml_reader import did_you_mean
@@ -190,7 +190,7 @@ class _Engine:
         elif model.repeats and model.grain and not lands:
             self.problems.extend(_repeating(model))
         if config.materialized != "view":
-            self.problems.extend(history_contract.problems(model, config, lands=lands))
+            self.problems.extend(histories.problems(model, config, lands=lands))
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
 
     def _of_a_table(self, model: Model) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOMS = ("models", "macros", "seeds", "expectations", "tests")
+ROOMS = ("models", "macros", "seeds", "snapshots", "expectations", "tests")
 FILES = ("pyproject.toml",)
 # Seconds between two polls; polling a large project takes at most a tenth of the time.
 PAUSE = 0.012

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 READER = DuckDBEngine()
 # A project without a name is named after its folder.
 UNNAMED = "unnamed"
-ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
+ROOMS = ("models", "macros", "seeds", "snapshots", "expectations", "profiles", "tests/fixtures")
 
 
 def copy_project(folder: Path) -> Path:

@@ -1,0 +1,183 @@
+"""Check the contract of a history (SR556), and read dbt's snapshots as histories. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlrun.errors import Place, Problem
+from sqlrun.load.contract import CHOICES, check_name
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
+from sqlrun.project import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO, VERSION_COLUMNS, Column, Config, Model, Said
+
+# Settings of a history alone, with their defaults.
+SETTINGS = {"updated_at": "", "check_cols": (), "hard_deletes": "invalidate"}
+TYPES = {VALID_FROM: "timestamp", VALID_TO: "timestamp", IS_CURRENT: "boolean"}
+COLUMNS = "valid_from timestamp, valid_to timestamp, is_current boolean"
+REF = re.compile(r"\s*ref\(\s*(['\"])(\w+)\1\s*\)\s*")
+SOURCE = re.compile(r"\s*source\(\s*(['\"])(\w+)\1\s*,\s*(['\"])(\w+)\3\s*\)\s*")
+SNAPSHOT_KEYS = ("name", "relation", "description", "config")
+SNAPSHOT_SETTINGS = (
+    "unique_key", "strategy", "updated_at", "check_cols", "hard_deletes", "invalidate_hard_deletes", "tags",
+    "snapshot_meta_column_names",
+)  # fmt: skip
+# dbt's names of the columns of a version, and sqlrun's.
+META = {"dbt_valid_from": VALID_FROM, "dbt_valid_to": VALID_TO}
+ABOUT = {
+    VALID_FROM: "When the version became valid.",
+    VALID_TO: "When it ended; NULL if it didn't.",
+    IS_CURRENT: "Whether it is valid now.",
+}
+# The columns of each table that a snapshot may read, by its text: `ref('x')` or `source('a', 'b')`.
+Tables = Mapping[str, tuple[Column, ...]]
+
+
+def problems(model: Model, config: Config, *, lands: bool) -> Iterator[Problem]:
+    """Yield what is wrong with a model's settings of a history, or with the contract of one."""
+    if config.materialized != HISTORY:
+        for key, default in SETTINGS.items():
+            if getattr(config, key) != default:
+                message = f"`{key}` has no effect: `{model.name}` isn't a history"
+                yield _problem(model, key, message, "Set `materialized: history`, or remove it.")
+        return
+    if lands:
+        message = f"the history `{model.name}` reads a source, which only a table can land"
+        yield _problem(model, "", message, "Land the source in another model, and read that one here.")
+    if not model.columns:
+        return  # another problem reports the contract
+    yield from _columns(model)
+    yield from _settings(model, config)
+
+
+def _columns(model: Model) -> Iterator[Problem]:
+    for name in VERSION_COLUMNS:
+        column = model.column(name)
+        if column is None:
+            message = f"the contract of the history `{model.name}` lacks the column `{name}`"
+            yield _problem(model, "", message, f"Add the columns that sqlrun computes: {COLUMNS}.")
+        elif column.type != TYPES[name]:
+            message = f"the column `{name}` of a history must be {TYPES[name]}, not {column.type}"
+            yield Problem("SR556", column.place, message, f"Set `data_type: {TYPES[name]}`.")
+    end = model.column(VALID_TO)
+    if end is not None and not end.nullable:
+        message = f"`{VALID_TO}` of the history `{model.name}` must be nullable: it is NULL while a version is valid"
+        yield Problem("SR556", end.place, message, "Remove `nulls: false`.")
+    if VALID_FROM not in model.grain or not set(model.grain) - set(VERSION_COLUMNS):
+        message = f"the grain of the history `{model.name}` must be the key of a row and `{VALID_FROM}`"
+        yield _problem(model, "grain", message, f"Write it as: grain: [id, {VALID_FROM}].")
+
+
+def _settings(model: Model, config: Config) -> Iterator[Problem]:
+    own = [column.name for column in model.columns if column.name not in VERSION_COLUMNS]
+    for key, names in (("updated_at", (config.updated_at,)), ("check_cols", config.check_cols)):
+        for name in names:
+            if name and name not in own:
+                hint = f"Columns: {', '.join(own)}.{did_you_mean(name, own)}"
+                yield _problem(model, key, f"unknown column `{name}` in `{key}` of `{model.name}`", hint)
+    updated = model.column(config.updated_at) if config.updated_at else None
+    if updated is not None and not _is_time(updated):
+        message = f"`updated_at` of `{model.name}` must be a timestamp, but `{updated.name}` is {updated.type}"
+        yield _problem(model, "updated_at", message, "Cast it in the query, or remove `updated_at`.")
+    if config.updated_at and config.check_cols:
+        message = f"`{model.name}` sets both `updated_at` and `check_cols`"
+        yield _problem(model, "check_cols", message, "Remove one: a version begins by a time, or by a changed column.")
+
+
+def _is_time(column: Column) -> bool:
+    return column.type == "timestamp"
+
+
+def _problem(model: Model, key: str, message: str, hint: str) -> Problem:
+    """Return a problem at a key of the contract, or at the contract if the key is elsewhere."""
+    said = next((one.place for one in model.said if one.words == f"`{key}`"), None)
+    return Problem("SR556", said or Place(model.contract_file or model.file), message, hint)
+
+
+def snapshots(reader: Reader, tables: Tables) -> Iterator[Model]:
+    """Yield the models of a file's `snapshots:`, which dbt's YAML declares: histories of tables with a contract."""
+    top = reader.mapping(reader.root, Place(reader.file), "the file", ("version", "snapshots"), ("snapshots",))
+    for item, place in reader.items(top, "snapshots", "the file"):
+        node = reader.mapping(item, place, "a snapshot", SNAPSHOT_KEYS, ("name", "relation", "config"))
+        inner, needed = node.get("config"), ("unique_key", "strategy")
+        if node.get("relation") is None or inner is None:
+            continue
+        check_name(reader, node, "a snapshot")
+        text = _relation(reader, node, tables)
+        config = reader.mapping(inner, reader.value_place(node, "config"), "`config`", SNAPSHOT_SETTINGS, needed)
+        if text is None or not config:
+            continue
+        columns = tables[text]
+        known = [column.name for column in columns]
+        items = ", ".join("`" + name.replace("`", "``") + "`" for name in known)
+        described = tuple(Column(name, TYPES[name], about, place) for name, about in ABOUT.items())
+        said = tuple(Said(f"`{key}`", reader.place(config, key)) for key in SETTINGS if key in config)
+        yield Model(
+            name=reader.text(node, "name"),
+            file=reader.file,
+            sql=f"select {items} from {{{{ {text} }}}}",
+            contract_file=reader.file,
+            description=reader.words(node) or f"Each version of a row of {text}.",
+            grain=(*_unique_key(reader, config, known), VALID_FROM),
+            repeats=False,
+            columns=(*columns, *described),
+            config=_config(reader, config),
+            unit_tests=(),
+            said=said,
+        )
+
+
+def _relation(reader: Reader, node: Any, tables: Tables) -> str | None:
+    """Return the text of the table that a snapshot reads; None if there is no such table, which is recorded."""
+    written, place = reader.text(node, "relation"), reader.value_place(node, "relation")
+    ref, source = REF.fullmatch(written), SOURCE.fullmatch(written)
+    if ref is None and source is None:
+        hint = "Use ref('model') or source('group', 'name')."
+        reader.problem("SR110", place, f"invalid `relation`: `{written}`", hint)
+        return None
+    text = f"ref('{ref[2]}')" if ref else f"source('{source[2]}', '{source[4]}')" if source else ""
+    if text in tables:
+        return text
+    code, what = ("SR202", "model") if ref is not None else ("SR203", "source")
+    hint = f"Tables with a contract: {listed(tables)}.{did_you_mean(text, tables)}"
+    reader.problem(code, place, f"unknown {what} in `relation`: {text}", hint)
+    return None
+
+
+def _unique_key(reader: Reader, config: Any, known: list[str]) -> tuple[str, ...]:
+    names = reader.texts(config, "unique_key")
+    for name in names:
+        if name not in known:
+            hint = f"Columns: {', '.join(known)}.{did_you_mean(name, known)}"
+            place = reader.value_place(config, "unique_key")
+            reader.problem("SR108", place, f"unknown column `{name}` in `unique_key`", hint)
+    return names
+
+
+def _config(reader: Reader, config: Any) -> Config:
+    """Return a snapshot's settings, with dbt's defaults: a row that is gone stays valid."""
+    strategy = reader.choice(config, "strategy", ("timestamp", "check"), "check")
+    needed = "updated_at" if strategy == "timestamp" else "check_cols"
+    if needed not in config:
+        place = reader.value_place(config, "strategy")
+        reader.problem("SR104", place, f"a snapshot with `strategy: {strategy}` needs `{needed}`", f"Add `{needed}:`.")
+    gone = "invalidate" if reader.flag(config, "invalidate_hard_deletes", False) else "ignore"
+    if config.get("hard_deletes") == "new_record":
+        place = reader.value_place(config, "hard_deletes")
+        hint = "Use `invalidate`: the version of a row that is gone ends."
+        reader.problem("SR110", place, "`hard_deletes: new_record` isn't supported", hint)
+    elif "hard_deletes" in config:
+        gone = reader.choice(config, "hard_deletes", CHOICES["hard_deletes"], gone)
+    names = config.get("snapshot_meta_column_names")
+    if names is not None and dict(names if isinstance(names, Mapping) else {}) != META:
+        place = reader.value_place(config, "snapshot_meta_column_names")
+        hint = "Write: snapshot_meta_column_names: {dbt_valid_from: valid_from, dbt_valid_to: valid_to}."
+        reader.problem("SR110", place, "a snapshot's columns are named valid_from, valid_to and is_current", hint)
+    columns = reader.texts(config, "check_cols") if strategy == "check" and "check_cols" in config else ()
+    return Config(
+        materialized=HISTORY,
+        tags=reader.texts(config, "tags") if "tags" in config else (),
+        updated_at=reader.text(config, "updated_at") if strategy == "timestamp" else "",
+        check_cols=() if columns == ("all",) else columns,
+        hard_deletes=gone,
+    )
