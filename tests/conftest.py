@@ -24,8 +24,22 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 gc.set_threshold(200_000, 10, 10)
 
 
+# `make test` runs so many cases of a slow test with parameters, spread over all of them; the others are `long`.
+SAMPLE = 6
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Reject a test that `make test` leaves out and `make test-fast` runs."""
+    """Mark most cases of slow tests as long. Reject a test that `make test` leaves out and `make test-fast` runs."""
+    cases: dict[tuple[object, str], list[pytest.Item]] = {}
+    for item in items:
+        if hasattr(item, "callspec") and item.get_closest_marker("slow") and not item.get_closest_marker("long"):
+            cases.setdefault((item.parent, item.originalname), []).append(item)
+    for found in cases.values():
+        sample = {round(number * (len(found) - 1) / (SAMPLE - 1)) for number in range(SAMPLE)}
+        for number, item in enumerate(found):
+            if number not in sample and len(found) > SAMPLE:
+                item.add_marker(pytest.mark.long)
     marks = {item.nodeid: {mark.name for mark in item.iter_markers()} for item in items}
     wrong = [name for name, found in marks.items() if "long" in found and not found & {"slow", "servers", "spark"}]
     if wrong:

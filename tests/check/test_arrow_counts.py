@@ -174,6 +174,7 @@ def told(result: CheckResult) -> CheckResult:
     return replace(result, seconds=0.0, raw=None, evaluator="")
 
 
+@pytest.mark.long
 @pytest.mark.slow  # Great Expectations is imported
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(tables(), st.lists(expectations(), min_size=4, max_size=8))

@@ -254,6 +254,7 @@ def test_a_critical_fault_is_never_published_and_disappears_after_the_fix(site: 
     is_right(mended, 2)
 
 
+@pytest.mark.long
 def test_half_the_usual_volume_is_reported(tmp_path: Path) -> None:
     """There is no rule; the dashboard is correct for the lines that arrived, so it is published."""
     made = site_of_orders(tmp_path, 1)

@@ -137,6 +137,7 @@ def test_a_killed_client_is_like_any_crash(shell: Shell, after: float) -> None:
     assert f",{landed}" in shown.replace("\r", "")
 
 
+@pytest.mark.long
 def test_up_again_changes_nothing(shell: Shell) -> None:
     first, second = shell.run("up")[1], shell.run("up")[1]
 

@@ -200,6 +200,7 @@ def test_written_rows_are_read(rows: list[tuple[Any, ...]], end: str, quote_all:
     assert found == [dict(zip(names, row, strict=True)) for row in rows]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.text(st.sampled_from('ab,"\n\r#\\'), max_size=40), st.sampled_from([1, 5, 1_000_000]), st.sampled_from('"\\'))
 @settings(max_examples=500, deadline=None)

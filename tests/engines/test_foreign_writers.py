@@ -73,6 +73,7 @@ def taken_back(site: Site, table: str, version: int, said: str) -> None:
     assert "power failure" not in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", first_of(CHANGES, "delete", "reshape"))
 def test_a_foreign_change_to_a_landing_table_is_refused_until_rolled_back(site: Site, how: str) -> None:
     """Deleted lines would never be read again: no tick writes anything before a user decides."""
@@ -120,6 +121,7 @@ def test_entries_in_a_checkpoint_are_restored(site: Site, how: str) -> None:
     true(site, 2, 9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", first_of(HARMLESS, "optimize"))
 def test_commits_that_only_move_rows_are_harmless(site: Site, how: str) -> None:
     for name in (*KINDS, "ledger", "receipts"):
@@ -231,6 +233,7 @@ def test_other_system_tables_are_rolled_back(site: Site, how: str) -> None:
     assert "SR74" not in build(site, 2)
 
 
+@pytest.mark.long
 def test_a_vacuum_of_published_files_is_reported_with_a_way_out(site: Site) -> None:
     """A tick had replaced the files and died; then only the published tick still needs them."""
     arrive(site, 2)
@@ -243,6 +246,7 @@ def test_a_vacuum_of_published_files_is_reported_with_a_way_out(site: Site) -> N
     true(site, 2, 9)
 
 
+@pytest.mark.long
 def test_an_environment_neither_rolls_back_nor_reads_foreign_changes_in_production(site: Site) -> None:
     build(site, 1, "--env", "dev")
     change(site, "fct_slots", "delete")

@@ -76,6 +76,7 @@ def test_digits_are_compared() -> None:
     assert plain(-0.0) == plain(0.0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_example_ends_in_a_raw_duckdb_error() -> None:
     """A tick is refused, stopped by a value, or maintained. `--alone` tries more."""

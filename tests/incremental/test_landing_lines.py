@@ -151,6 +151,7 @@ def test_a_line_of_the_usual_form_is_read_like_any_other() -> None:
             assert row[landing_query.RESCUED] is None and row[landing_query.ABSENT] is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_random_lines_of_the_usual_form_are_read_like_any_other() -> None:
     """Pieces of lines in random order; some lines are valid, many almost."""

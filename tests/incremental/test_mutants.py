@@ -57,6 +57,7 @@ def test_a_missing_or_repeated_text_is_reported() -> None:
     assert judged(mutant).word == "error"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_broken_rule_is_noticed_and_a_broken_module_is_an_error() -> None:
     """The mutated copy is what runs: a lost sign fails a case, a module that can't be parsed fails none."""

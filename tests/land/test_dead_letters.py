@@ -264,6 +264,7 @@ def test_letters_of_a_crash_after_delivery_are_sent_again(
     assert found == [(BAD.encode(), b"2")] * 2
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away_gets_its_letters_later(
     tmp_path: Path, own_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

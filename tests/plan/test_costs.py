@@ -161,6 +161,7 @@ def test_past_ticks_are_read_by_table_and_strategy(tmp_path: Path) -> None:
     assert receipts.read_for_changes(site.warehouse, "stg_orders", "full") == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_explain_names_the_other_ways_and_their_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before a build in words, after it by the sizes of the tables; as text and as JSON."""

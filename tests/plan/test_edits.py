@@ -248,6 +248,7 @@ def test_a_reader_of_an_edited_model_is_not_edited_itself(site: Site) -> None:
         verified(site, "restaurant_windows")
 
 
+@pytest.mark.long
 def test_new_input_is_pending_until_a_build_takes_it_in(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of sources, and quarantined lines that a user asked to replay."""
 

@@ -478,23 +478,15 @@ def moved(text: str) -> str:
 
 # The pages whose commands need a broker.
 FROM_KAFKA, FROM_NATS, FROM_KINESIS = "land-from-kafka.md", "forward-from-nats.md", "forward-from-kinesis.md"
-# The pages whose commands take longest, beside the README, run in `make test-all` alone.
-MINUTES = {
-    "write-unit-tests.md",
-    "choose-an-engine.md",
-    "test-a-change-in-an-environment.md",
-    "schedule-builds.md",
-    "recover-from-failures.md",
-    "replay-quarantined-rows.md",
-    "set-check-thresholds.md",
-}
+# The pages whose commands run in `make test`; the others take minutes together, and run in `make test-all` alone.
+FIRST = {"README.md", "add-a-model.md", "land-a-database.md", "record-a-history.md"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.long] * (page.name in MINUTES), id=page.name)
+        pytest.param(page, marks=[pytest.mark.long] * (page.name not in FIRST), id=page.name)
         for page in RUN
         if page.name not in (FROM_KAFKA, FROM_NATS, FROM_KINESIS)
     ],
@@ -509,6 +501,7 @@ def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -
     run_page(page, folder, commands)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_commands_run_from_an_empty_broker(built: Path, commands: Path, broker: Broker, tmp_path: Path) -> None:
     """The page about Kafka ends with a published tick that has all messages, and a dashboard of it."""

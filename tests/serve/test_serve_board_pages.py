@@ -115,6 +115,7 @@ def test_a_page_names_its_manifest(here: Server, pages: Pages) -> None:
     assert opened.locator("link[rel=manifest]").get_attribute("href") == "/static/clicks.webmanifest"
 
 
+@pytest.mark.long
 def test_more_items_come_on_demand_with_their_money(here: Server, pages: Pages, tmp_path: Path) -> None:
     opened = pages.open(here.address("/restaurants", "r0002"), NARROW)
     number(opened, "n_orders", "2,001")
@@ -140,6 +141,7 @@ def test_more_items_come_on_demand_with_their_money(here: Server, pages: Pages, 
 ODD = ("a/b", "%2F", 'say "hi" <b>', "😀 é", "o'neil; --", "a?b#c&d=e")
 
 
+@pytest.mark.long
 def test_a_key_may_be_any_text_in_addresses_and_on_the_page(
     warehouse: Warehouse, serve: Callable[..., Server], pages: Pages
 ) -> None:
@@ -155,6 +157,7 @@ def test_a_key_may_be_any_text_in_addresses_and_on_the_page(
     number(opened, "clicks", "401")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("row", "texts"),
     [
@@ -185,6 +188,7 @@ def test_a_measure_is_shown_to_its_last_digit(
     picture(opened, tmp_path, f"odd-{row['clicks']}", whole=True)
 
 
+@pytest.mark.long
 def test_an_address_with_a_window_that_is_not_there_shows_a_day(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address("/clicks", "docs", claim="sites", hours="999"))
     number(opened, "clicks", "101")
@@ -215,6 +219,7 @@ def test_each_language_has_each_text_with_the_same_places() -> None:
             assert missing == set(), (language, key)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("locale", "language", "heading", "orders", "sales", "label"),
     [

@@ -215,6 +215,7 @@ def test_a_window_that_is_not_declared_is_refused_and_one_without_rows_is_zero(
         assert (answer["clicks"], answer["revenue"], answer["pages"]) == (0, "0.00", [])
 
 
+@pytest.mark.long
 def test_windows_may_be_named_by_the_dashboard(tmp_path: Path) -> None:
     project = clicks.project(
         tmp_path / "project", windows="windows: {table: site_windows, hours: window_hours, of: [24]}"

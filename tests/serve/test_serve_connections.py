@@ -330,6 +330,7 @@ def test_no_claims_break_the_gatekeeper(claims: dict[str, Any]) -> None:
             "".join(caller.owned("restaurants")).encode()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_token_gives_a_server_error(warehouse: Warehouse) -> None:
     site, watcher = served.site(warehouse)

@@ -146,6 +146,7 @@ def test_metrics_count_lines_that_are_recorded_while_the_server_runs(warehouse: 
         assert found("landed") == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @chromium_here.needed
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])

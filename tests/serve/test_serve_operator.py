@@ -53,6 +53,7 @@ def asked(built: Any) -> Iterator[Any]:
         yield found
 
 
+@pytest.mark.long
 def test_each_view_gives_rows_to_operators_and_to_nobody_else(asked: Any) -> None:
     for view in VIEWS:
         path = f"/api/v1/operator/{view}"
@@ -90,6 +91,7 @@ def test_a_project_without_a_tick_has_empty_books(tmp_path: Path) -> None:
             assert answer.status_code == 200 and answer.json() == {"rows": []}
 
 
+@pytest.mark.long
 @chromium_here.needed
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_operators_page_shows_the_books_and_axe_finds_no_fault(scheme: str, built: Any, tmp_path: Path) -> None:

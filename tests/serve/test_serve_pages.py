@@ -63,6 +63,7 @@ def test_a_published_tick_is_shown_within_two_seconds_without_a_reload(here: Ser
     assert opened.evaluate("window.same")
 
 
+@pytest.mark.long
 def test_times_are_those_of_the_restaurants_clock(
     warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_number_is_compared_with_the_window_before_and_a_week_ago(
     assert "a week ago" not in opened.locator("#numbers > div").first.inner_text()
 
 
+@pytest.mark.long
 def test_hours_that_a_new_tick_moves_are_told_with_how_much(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address("/", IDS[0]))
     number(opened, "orders", f"{orders(0, 1):,}")
@@ -176,6 +178,7 @@ def forgiven(pages: Pages, *statuses: int) -> None:
     pages.complaints = [text for text in pages.complaints if not any(one in text for one in told)]
 
 
+@pytest.mark.long
 def test_without_a_token_the_page_asks_for_one_and_a_wrong_one_is_told(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address(), PHONE)
     opened.get_by_label("Your token").fill("nonsense")
@@ -205,6 +208,7 @@ def test_before_the_first_tick_the_page_waits_and_then_shows_it(
     forgiven(pages, 503)
 
 
+@pytest.mark.long
 def test_a_window_without_orders_and_a_restaurant_without_any_are_shown_as_such(
     warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages, tmp_path: Path
 ) -> None:
@@ -222,6 +226,7 @@ def test_a_window_without_orders_and_a_restaurant_without_any_are_shown_as_such(
     opened.get_by_role("heading", name="No numbers yet").wait_for()
 
 
+@pytest.mark.long
 def test_a_tick_that_is_too_old_is_told_with_its_age(here: Server, pages: Pages, tmp_path: Path) -> None:
     here.late = timedelta(hours=3, minutes=5)
     opened = pages.open(here.address("/", IDS[0]), PHONE)
@@ -235,6 +240,7 @@ def test_a_tick_that_is_too_old_is_told_with_its_age(here: Server, pages: Pages,
     assert opened.locator("#banner").inner_text() == ""
 
 
+@pytest.mark.long
 def test_a_server_that_goes_away_is_told_and_its_next_tick_is_shown_once_it_is_back(
     here: Server, pages: Pages, tmp_path: Path
 ) -> None:
@@ -252,6 +258,7 @@ def test_a_server_that_goes_away_is_told_and_its_next_tick_is_shown_once_it_is_b
     forgiven(pages, 503)
 
 
+@pytest.mark.long
 def test_no_value_becomes_part_of_the_page_and_unknown_currencies_and_zones_are_borne(
     warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages, tmp_path: Path
 ) -> None:
@@ -272,6 +279,7 @@ def test_no_value_becomes_part_of_the_page_and_unknown_currencies_and_zones_are_
     picture(opened, tmp_path, "owner-hostile", whole=True)
 
 
+@pytest.mark.long
 def test_a_restaurant_is_found_by_keyboard_and_one_of_another_is_not_shown(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address("/", *IDS[:2], restaurant=IDS[2]))
     number(opened, "orders", f"{orders(0, 1):,}")
@@ -309,6 +317,7 @@ def test_axe_finds_no_fault_in_any_state(scheme: str, here: Server, pages: Pages
     forgiven(pages, 401)
 
 
+@pytest.mark.long
 def test_the_chart_is_a_table_too(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address("/", IDS[1]))
     number(opened, "orders", f"{orders(1, 1):,}")

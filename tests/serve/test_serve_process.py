@@ -69,6 +69,7 @@ def listens(port: int) -> bool:
         return not one.connect_ex(("127.0.0.1", port))
 
 
+@pytest.mark.long
 def test_a_tick_is_told_and_shown_within_two_seconds_of_its_publishing(
     warehouse: Warehouse, process: subprocess.Popen[str], port: int
 ) -> None:
@@ -116,6 +117,7 @@ def test_it_stops_at_once_and_without_a_traceback_though_somebody_listens(
     assert SECRET.key.decode() not in output
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_told(warehouse: Warehouse, port: int) -> None:
     warehouse.publish()
     with socket.socket() as taken:

@@ -273,6 +273,7 @@ def through_a_topic(folder: Path, broker: Broker, engine: Engine, transactions: 
     return site
 
 
+@pytest.mark.long
 def test_a_log_comes_through_a_topic(tmp_path: Path, broker: Broker) -> None:
     site = through_a_topic(tmp_path, broker, ENGINE, 60)
 

@@ -165,6 +165,7 @@ def test_a_loss_stops_the_source_until_it_is_accepted(tmp_path: Path, broker: Br
     assert "has lost nothing" in one.command("source", "accept-loss", "stg").output
 
 
+@pytest.mark.long
 def test_a_planned_range_that_ages_out_before_it_is_committed_is_named(
     tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,7 +114,8 @@ def versions(postgres: Postgres, begun: dict[int, int | None]) -> list[tuple[Any
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("identity", ["default", pytest.param("full", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("identity", ["default", "full"])
 def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Postgres, identity: str) -> None:
     """By default a row that gets another key lacks its untouched body, and says so; `full` sends it."""
     site, random = project(tmp_path / "project", DuckDBEngine()), Random(1)

@@ -98,6 +98,7 @@ def quarantined(one: Topic) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: int(row["line"]))
 
 
+@pytest.mark.long
 def test_versions_of_a_schema_are_interleaved(tmp_path: Path, broker: Broker, registry: Registry) -> None:
     one = site(tmp_path, broker, registry, "avro")
     first, second = both(one, registry)
@@ -127,6 +128,7 @@ def test_versions_of_a_schema_are_interleaved(tmp_path: Path, broker: Broker, re
     assert "has the field tip bigint, which isn't declared" in told and "any schema" in told
 
 
+@pytest.mark.long
 def test_hostile_values_are_quarantined_with_their_bytes(tmp_path: Path, broker: Broker, registry: Registry) -> None:
     one = site(tmp_path, broker, registry, "avro")
     first, _ = both(one, registry)
@@ -146,6 +148,7 @@ def test_hostile_values_are_quarantined_with_their_bytes(tmp_path: Path, broker:
     assert all(text.startswith("undecoded:") for text in texts[1:])
 
 
+@pytest.mark.long
 def test_a_registry_that_is_away_stops_its_source_with_a_clear_end(
     tmp_path: Path, broker: Broker, own_registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +205,7 @@ def test_other_sources_go_on_while_a_registry_is_away(
     assert one.landed() == ["o1", "o2"]
 
 
+@pytest.mark.long
 def test_new_fields_of_a_schema_are_declared_as_those_of_json(
     tmp_path: Path, broker: Broker, registry: Registry
 ) -> None:

@@ -14,6 +14,8 @@ from tests.support.script import play
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 

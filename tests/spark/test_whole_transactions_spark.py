@@ -14,7 +14,7 @@ from tests.support.commits_site import Databases
 from tests.support.servers import jars
 from tests.support.servers.kafka import Broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 def test_every_tick_on_spark_has_whole_transactions(tmp_path: Path, engine: SparkEngine, broker: Broker) -> None:

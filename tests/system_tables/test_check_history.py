@@ -255,6 +255,7 @@ def test_a_failed_write_of_the_history_fails_no_tick(shops: Shops) -> None:
     assert Ledger(str(shops.warehouse), "small").read().published is not None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_corrupt_newest_entry_is_moved_aside_and_a_dropped_environment_deletes_its_history(shops: Shops) -> None:
     shops.build(1, sale("a", 1, 3))

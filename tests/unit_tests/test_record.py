@@ -152,6 +152,7 @@ def test_a_text_made_of_private_values_is_reported_as_different(root: Path) -> N
     assert test.expect.rows == ({"id": 3, "loud": "MASKED_1"},)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_other_text_in_the_file_stays_and_names_get_the_next_number(root: Path) -> None:
     before = (root / "models/day.yml").read_text()

@@ -28,6 +28,7 @@ def tagged(folder: Path, five: str = "5") -> Path:
     return root
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_its_option_the_plugin_collects_and_imports_nothing(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
@@ -43,6 +44,7 @@ def test_without_its_option_the_plugin_collects_and_imports_nothing(tmp_path: Pa
     assert "1 passed" in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_failure_shows_the_table_without_a_traceback(tmp_path: Path) -> None:
     result = ran(tagged(tmp_path, five="6"), "--sqlrun")

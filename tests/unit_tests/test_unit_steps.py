@@ -184,6 +184,7 @@ def test_the_text_null_is_not_null(project: Prepared) -> None:
     assert (found.status, found.missing, found.unexpected) == ("fail", (("NULL",),), (("'NULL'",),))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_unit_tests_load_neither_spark_nor_great_expectations() -> None:
     code = (

@@ -67,6 +67,7 @@ def test_a_schema_may_name_another_one(registry):
     assert json.loads(registry.schema(number))["fields"][1] == {"name": "price", "type": "Money"}
 
 
+@pytest.mark.long
 def test_schemas_outlast_a_kill(own_registry):
     number = own_registry.register("orders-value", json.dumps(ORDER))
     url = own_registry.url
