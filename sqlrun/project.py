@@ -70,7 +70,8 @@ class Column:
     """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is from the contract.
 
     `promises` are the checks of dbt's `data_tests:` and `constraints:`. `comes_from`: for a column of a source, what
-    the value is taken from instead of a field of the line, for example `key` or `header:trace`.
+    the value is taken from instead of a field of the line, for example `key` or `header:trace`. `inside`: for a column
+    of a source whose fields and elements may be NULL, its type with `not null` behind each field that may not; else "".
     """
 
     name: str
@@ -82,6 +83,7 @@ class Column:
     tags: tuple[str, ...] = ()
     promises: tuple[Expectation, ...] = ()
     comes_from: str = ""
+    inside: str = ""
 
 
 @dataclass(frozen=True, slots=True)

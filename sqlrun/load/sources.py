@@ -63,6 +63,9 @@ ATTACHED = {
 OWN_REASONS = (FILTERED, BLANK_LINE)
 HEADER = "header:"
 NESTED = ("array<", "struct<", "map<")
+# Key of a source's column: whether its fields and elements may be NULL.
+INSIDE = "nulls_inside"
+NOT_NULL = re.compile(r"(`(?:[^`]|``)*`|\w+<|>| not null(?=[,>]))")
 # What a tick does if a source can't be read.
 UNREADABLE = ("fail", "skip")
 NAME_ALL = "List the columns to read, with their types."
@@ -88,7 +91,7 @@ def _source(reader: Reader, group: str, table: Any, place: Place) -> Source:
     name = reader.text(table, "name")
     what = f"source {group}.{name}"
     _require_keys(reader, table, place, kind, what)
-    fields = columns(reader, table, what, more_keys=(FROM,))
+    fields = _with_inside(reader, table, kind, columns(reader, table, what, more_keys=(FROM, INSIDE)))
     unchecked(reader, fields, "a source")
     if table.get("columns") == []:
         reader.problem("SR104", reader.place(table, "columns"), f"source `{group}.{name}` has no columns", NAME_ALL)
@@ -208,6 +211,42 @@ def _check_pattern(reader: Reader, table: Any, pattern: str) -> None:
         place = reader.value_place(table, "topic_pattern")
         message = f"`topic_pattern` is not a regular expression: {error}"
         reader.problem("SR110", place, message, "Write a regular expression that matches whole names of topics.")
+
+
+def _with_inside(reader: Reader, table: Any, kind: str, fields: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns with their types inside: which of their fields may be NULL."""
+    nodes = {reader.text(node, "name"): node for node, _ in reader.items(table, "columns", "a source")}
+    found = []
+    for column in fields:
+        node, plain = nodes[column.name], _without_not_null(column.type)
+        inside = reader.flag(node, INSIDE, False)
+        if not inside and plain != column.type:
+            message = f"`not null` inside of the type of `{column.name}` has no effect without `{INSIDE}: true`"
+            hint = f"Every field is required. Add `{INSIDE}: true` to require only fields with `not null`."
+            reader.problem("SR110", reader.value_place(node, "data_type"), message, hint)
+        if inside and (kind == DELTA or not plain.startswith(NESTED)):
+            why = "a Delta table" if kind == DELTA else f"the type {plain}"
+            reader.problem("SR102", reader.place(node, INSIDE), f"`{INSIDE}` has no effect on {why}", "Remove it.")
+        found.append(replace(column, type=plain, inside=column.type if inside else ""))
+    return tuple(found)
+
+
+def _without_not_null(kind: str) -> str:
+    """Return a type without the `not null` behind fields; it is no part of the type of a value.
+
+    >>> _without_not_null("array<struct<a:int not null,b:string>>"), _without_not_null("array<int not null>")
+    ('array<struct<a:int,b:string>>', 'array<int not null>')
+    """
+    found, around = list[str](), list[str]()
+    for part in NOT_NULL.split(kind):
+        if part == " not null" and around[-1:] == ["struct<"]:
+            continue
+        if part.endswith("<"):
+            around.append(part)
+        elif part == ">" and around:
+            around.pop()
+        found.append(part)
+    return "".join(found)
 
 
 def _check_attached(reader: Reader, table: Any, kind: str, fields: tuple[Column, ...]) -> None:

@@ -101,7 +101,7 @@ def _files(source: Source, files: Files) -> list[object]:
 
 
 def _columns(columns: tuple[Column, ...]) -> list[list[object]]:
-    return [[c.name, c.type, c.nullable] for c in columns]
+    return [[c.name, c.type, c.nullable, *([c.inside] if c.inside else [])] for c in columns]
 
 
 def _hash(value: object) -> str:

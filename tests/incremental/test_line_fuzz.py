@@ -16,17 +16,17 @@ from sqlrun.incremental.landing import line_grammar, line_pattern, line_types
 from sqlrun.transpile import writer as sql
 from tests.line_fuzz import judges
 from tests.line_fuzz.mutations import Lines
-from tests.line_fuzz.sources import sources
+from tests.line_fuzz.sources import SOURCES, sources
 from tests.support import strict_reader
 
 LINES = int(os.environ.get("SQLRUN_LINES", "600"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["orders", "nested", "each_type"])
+@pytest.mark.parametrize("name", list(SOURCES))
 def test_duckdb_validates_lines_like_a_strict_reader(name: str) -> None:
     source, counts = sources()[name], judges.Counts()
-    data = Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(LINES)
+    data = Lines.of(source, random.Random(name)).file(LINES)
     expected = judges.by_python(source, data)
     assert judges.differences(expected, judges.by_duckdb(source, data, DuckDBEngine()), counts) == []
     assert LINES / 8 < counts.landed < counts.lines, "about every third line lands"
@@ -60,12 +60,12 @@ def test_the_usual_form_is_part_of_the_definition() -> None:
     """The strict reader accepts every line that the shortcut accepts, with the same shape and texts."""
     for name, source in sources().items():
         form = sql.string(str(line_pattern.usual(source, "duckdb")), "duckdb")
-        lines = strict_reader.lines_of(Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(150))
+        lines = strict_reader.lines_of(Lines.of(source, random.Random(name)).file(300))
         listed = ", ".join(sql.string(line, "duckdb") for line in lines if "\0" not in line)
         taken = DuckDBEngine().query(
             f"select l from (select unnest([{listed}]) as l) where regexp_full_match(l, {form})", ()
         )
-        reader = strict_reader.Reader([(c.name, c.type, c.nullable) for c in source.columns])
+        reader = judges.reader_of(source)
         judged = [reader.judge(row["l"]) for row in taken.to_pylist()]
         assert len(judged) > 10
         assert not {"not a JSON object", "duplicate key"} & {each.reason for each in judged}

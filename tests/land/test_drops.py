@@ -29,8 +29,8 @@ RULES = """\
 """
 ANOTHER, LARGE = "another team's", "too large"
 DROPPED = (ANOTHER, LARGE, FILTERED, BLANK_LINE)
-COLUMNS = [("id", "string", False), ("shop", "string", True), ("amount", "decimal(10,2)", True)]
-COLUMNS += [("guest", "string", True)]
+COLUMNS = [("id", "string", False, ""), ("shop", "string", True, ""), ("amount", "decimal(10,2)", True, "")]
+COLUMNS += [("guest", "string", True, "")]
 
 
 @pytest.fixture

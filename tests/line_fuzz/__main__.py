@@ -29,7 +29,7 @@ def main() -> int:
             if counts.lines >= options.lines:
                 break
             seed, source = options.seed + number, sources()[names[number % len(names)]]
-            lines = Lines([(c.name, c.type) for c in source.columns], random.Random(seed))
+            lines = Lines.of(source, random.Random(seed))
             data = lines.file(min(options.batch, options.lines - counts.lines))
             differ = judges.differences(judges.by_python(source, data), judge(source, data), counts)
             for one in differ[: max(0, SHOWN - found)]:

@@ -40,9 +40,14 @@ def plain(value: Any) -> Any:
     return (type(value).__name__, str(value))
 
 
+def reader_of(source: Source) -> Reader:
+    """Give the strict reader of a source's lines."""
+    return Reader([(c.name, c.type, c.nullable, c.inside) for c in source.columns])
+
+
 def by_python(source: Source, data: bytes) -> Answers:
     """Judge a file's lines by the strict reader: how often a line is there, and what it becomes."""
-    reader = Reader([(c.name, c.type, c.nullable) for c in source.columns])
+    reader = reader_of(source)
     found: Answers = {}
     for line, count in Counter(lines_of(data)).items():
         judged = reader.judge(line)

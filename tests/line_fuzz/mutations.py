@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 
+from sqlrun.project import Source
 from tests.support.strict_reader import Kind, kind_of
 
 NUMBERS = (
@@ -71,10 +72,17 @@ MORE = ("x", "ü 🍕", "", "ID", "a\\u0062", "text", "_raw", "items")
 class Lines:
     """Makes lines of a source's columns (name, type)."""
 
-    def __init__(self, columns: list[tuple[str, str]], chance: random.Random) -> None:
+    def __init__(self, columns: list[tuple[str, str]], chance: random.Random, may_lack: bool = False) -> None:
         self.columns = [(name, kind_of(kind)) for name, kind in columns]
         self.chance = chance
         self.odd = 0.0
+        self.may_lack, self.lacking = may_lack, 0.0
+
+    @classmethod
+    def of(cls, source: Source, chance: random.Random) -> Lines:
+        """Make lines of a source; values are missing often if any of them may be missing inside of another."""
+        columns = [(c.name, c.type) for c in source.columns]
+        return cls(columns, chance, any(c.inside for c in source.columns))
 
     def file(self, lines: int) -> bytes:
         """Make a file."""
@@ -91,6 +99,7 @@ class Lines:
     def line(self) -> str:
         """Make a line; every third one is broken in its text."""
         self.odd = self.chance.choice((0.0, 0.0, 0.01, 0.05, 0.3))
+        self.lacking = self.chance.choice((0.0, 0.02, 0.05, 0.1)) if self.may_lack else 0.0
         text = self.object(Kind("struct", fields=tuple(self.columns)))
         for _ in range(self.chance.choice((0, 0, 0, 0, 1, 1, 2))):
             text = self.chance.choice(BREAKS)(self.chance, text)
@@ -100,6 +109,8 @@ class Lines:
         """Make a value of a type, or now and then another."""
         if self.chance.random() < self.odd:
             return self.any()
+        if self.lacking and self.chance.random() < self.lacking:
+            return "null"
         if kind.inner is not None:
             items = [self.value(kind.inner) for _ in range(self.chance.choice((0, 1, 1, 2, 3)))]
             return f"[{self.joined(items)}]"
@@ -166,7 +177,7 @@ class Lines:
         members = [
             f'"{self.name(name)}"{self.gap()}:{self.gap()}{self.value(each)}'
             for name, each in kind.fields
-            if self.chance.random() >= self.odd / 4
+            if self.chance.random() >= self.odd / 4 + self.lacking
         ]
         if self.chance.random() < self.odd:
             members.append(f'"{self.chance.choice(MORE)}":{self.any()}')

@@ -1,4 +1,4 @@
-"""The sources whose lines are made up: that of the reference project, one that nests, one with each type."""
+"""The sources whose lines are made up: that of the reference project, two that nest, one with each type."""
 
 from __future__ import annotations
 
@@ -30,6 +30,16 @@ EACH_TYPE = {
     "more_words": "array<array<string>>",
     "note": "struct<said:string,by:struct<name:string,born:date>>",
 }
+# Types of columns whose fields and elements may be NULL.
+INSIDE = {
+    "data": "struct<id:bigint not null,name:string,at:timestamp,price:decimal(10,2)>",
+    "old": "struct<id:bigint,name:string>",
+    "box": "struct<lid:struct<red:boolean not null,by:string>,size:struct<w:int,h:int> not null,tags:array<string>>",
+    "grid": "array<array<int>>",
+    "stops": "array<struct<at:date not null,parts:array<struct<n:bigint,ok:boolean not null>>,to:struct<x:float>>>",
+    "must": "struct<a:int,b:array<string> not null>",
+}
+SOURCES = ("orders", "nested", "each_type", "inside")
 
 
 @cache
@@ -39,7 +49,11 @@ def sources() -> dict[str, Source]:
     assert model.source is not None
     columns = tuple(Column(n, k, "It.", HERE, nullable=n != "text") for n, k in EACH_TYPE.items())
     each = Source("a", "each_type", "json", "data", columns, "It.", HERE)
-    return {"orders": model.source, "nested": nested_lines.SOURCE, "each_type": each}
+    within = tuple(
+        Column(n, k.replace(" not null", ""), "It.", HERE, nullable=n != "must", inside=k) for n, k in INSIDE.items()
+    )
+    inside = Source("a", "inside", "json", "data", within, "It.", HERE)
+    return dict(zip(SOURCES, (model.source, nested_lines.SOURCE, each, inside), strict=True))
 
 
 def judging(source: Source, dialect: Dialect) -> str:

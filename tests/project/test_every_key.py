@@ -50,7 +50,10 @@ MODEL = (
 KEYS: Mapping[str, Iterable[str]] = {
     **dict.fromkeys(QUERIES, MODEL),
     "seed": (*(k for k in contract.SEED_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
-    "source": (*(k for k in sources.SOURCE_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
+    "source": (
+        *(k for k in sources.SOURCE_KEYS if k != "columns"),
+        *(f"column:{key}" for key in (*COLUMN, sources.INSIDE)),
+    ),
 }
 # Texts for people, which rows can't contradict.
 WORDS = ("description", "column:description", "column:unit")
@@ -286,6 +289,7 @@ def of_source() -> dict[str, Case]:
                 of_column("id", data_type="int"), lambda site, result: result.nodes[2].quarantined == 2
             ),
             "column:nulls": Case(of_column("n", nulls=False), quarantined, missing),
+            "column:nulls_inside": Case(of_column("n", nulls_inside=True), "SR102"),
             "column:tags": Case(of_column("n", tags=["pii"]), always),
         }
     )

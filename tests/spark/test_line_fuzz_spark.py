@@ -10,7 +10,7 @@ from sqlrun.engines.spark.engine import SparkEngine
 from tests.incremental.test_line_fuzz import LINES
 from tests.line_fuzz import judges, spark_judge
 from tests.line_fuzz.mutations import Lines
-from tests.line_fuzz.sources import sources
+from tests.line_fuzz.sources import SOURCES, sources
 
 pytestmark = [
     pytest.mark.spark,
@@ -18,10 +18,10 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", ["orders", "nested", "each_type"])
+@pytest.mark.parametrize("name", list(SOURCES))
 def test_spark_judges_lines_as_a_strict_reader_does(name: str, engine: SparkEngine) -> None:
     source, counts = sources()[name], judges.Counts()
-    data = Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(LINES)
+    data = Lines.of(source, random.Random(name)).file(LINES)
     with spark_judge.judging_by_spark(engine) as judge:
         assert judges.differences(judges.by_python(source, data), judge(source, data), counts) == []
     assert LINES / 8 < counts.landed < counts.lines

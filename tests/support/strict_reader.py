@@ -182,11 +182,12 @@ class _Text:
 
 @dataclass(frozen=True)
 class Kind:
-    """A type: a list of `inner`, a struct of `fields`, or a scalar called `name`."""
+    """A type: a list of `inner`, a struct of `fields`, or a scalar called `name`; fields that are `required`."""
 
     name: str
     inner: Kind | None = None
     fields: tuple[tuple[str, Kind], ...] = ()
+    required: tuple[str, ...] = ()
 
 
 def kind_of(text: str) -> Kind:
@@ -196,14 +197,15 @@ def kind_of(text: str) -> Kind:
         return Kind("array", kind_of(text[6:-1]))
     if not text.startswith("struct<"):
         return Kind(re.sub(r"\s", "", text))
-    fields, depth, begins = [], 0, 7
+    fields, required, depth, begins = [], [], 0, 7
     for at in range(7, len(text)):
         depth += (text[at] in "<(") - (text[at] in ">)")
         if depth < 0 or (depth == 0 and text[at] == ","):
             name, _, kind = text[begins:at].partition(":")
-            fields.append((name.strip(), kind_of(kind)))
+            fields.append((name.strip(), kind_of(kind.removesuffix(" not null"))))
+            required += [name.strip()] * kind.endswith(" not null")
             begins = at + 1
-    return Kind("struct", fields=tuple(fields))
+    return Kind("struct", fields=tuple(fields), required=tuple(required))
 
 
 MISFIT = object()
@@ -296,10 +298,11 @@ def _time(text: str) -> Any:
 
 
 class Reader:
-    """Parser of the lines of one source: its columns as (name, type, may be missing)."""
+    """Parser of the lines of one source: its columns as (name, type, may be missing, type inside or "")."""
 
-    def __init__(self, columns: list[tuple[str, str, bool]]) -> None:
-        self.columns = [(name, kind_of(kind), nullable) for name, kind, nullable in columns]
+    def __init__(self, columns: list[tuple[str, str, bool, str]]) -> None:
+        self.columns = [(name, kind_of(kind), nullable) for name, kind, nullable, _ in columns]
+        self.inside = {name: kind_of(inside) for name, _, _, inside in columns if inside}
 
     def judge(self, line: str) -> Judged:
         """Return the outcome of a line."""
@@ -320,7 +323,8 @@ class Reader:
                 return Judged(f"{name}: missing")
             if value is None and kind.name == "struct":
                 continue  # what may be missing lacks all its fields
-            for reason, test in _faults(kind, name):
+            inside = self.inside.get(name)
+            for reason, test in _faults_inside(inside, name) if inside is not None else _faults(kind, name):
                 if test(value):
                     return Judged(reason)
         values = {name: _typed(fields.get(name), kind) for name, kind, _ in self.columns}
@@ -407,6 +411,24 @@ def _within(kind: Kind, shown: str) -> list[tuple[str, Any]]:
             found.append((f"{shown}.{name}: missing", _of(name, lambda v: v is None)))
         found += [(reason, _of(name, test)) for reason, test in _faults(each, f"{shown}.{name}")]
     return found
+
+
+def _faults_inside(kind: Kind, shown: str) -> list[tuple[str, Any]]:
+    """Return possible faults of a value that may be NULL inside: only required fields of an object can be missing."""
+    if kind.inner is not None:
+        return [(reason, _some(test)) for reason, test in _faults_inside(kind.inner, f"{shown}[]")]
+    if kind.name != "struct":
+        return [(f"{shown}: not of type {_written(kind)}", lambda v: v is not None and _misfit(v, kind))]
+    found: list[tuple[str, Any]] = []
+    for name, each in kind.fields:
+        if name in kind.required:
+            found.append((f"{shown}.{name}: missing", _lacks(name)))
+        found += [(reason, _of(name, test)) for reason, test in _faults_inside(each, f"{shown}.{name}")]
+    return found
+
+
+def _lacks(name: str) -> Any:
+    return lambda v: v is not None and _of(name, lambda field: field is None)(v)
 
 
 def _of(name: str, test: Any) -> Any:

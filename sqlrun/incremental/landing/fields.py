@@ -28,29 +28,37 @@ class _Fault:
     reason: str
     path: Path
     kind: exp.DataType | None = None  # None: the field is missing
+    is_within: bool = False  # it is a fault only where the object around the field isn't NULL
 
 
 def value(column: Column, dialect: Dialect) -> str:
     """Return Spark SQL for the typed value of a column; leaves whose text isn't valid for their type are NULL."""
-    return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column), dialect, _may_lack_all(column))
+    text = f"_json.{sql.identifier(column.name, 'spark')}"
+    return _typed(text, _kind(column), dialect, _may_lack_all(column), bool(column.inside))
 
 
 def fits(column: Column) -> str:
     """Return DuckDB SQL that is true if a column's value is complete, so that no fault can apply to it.
 
-    A nullable column may be NULL. The fields of a struct may not.
+    A nullable column may be NULL. The fields of a struct may not, unless the column may be NULL inside. Of such a
+    column, a list is complete if no value in it is NULL: others are left to the faults.
     """
-    whole, name = _whole(f"_values.{sql.identifier(column.name, 'duckdb')}", _kind(column)), column.name
-    return f"(_json.{sql.identifier(name, 'duckdb')} is null or {whole})" if column.nullable else whole
+    name = sql.identifier(column.name, "duckdb")
+    text, value, kind = f"_json.{name}", f"_values.{name}", _kind(column)
+    if column.inside:
+        fitting = _fits_inside(text, value, kind)
+        return fitting if column.nullable else f"({text} is not null and {fitting})"
+    whole = _whole(value, kind)
+    return f"({text} is null or {whole})" if column.nullable else whole
 
 
 def faults(column: Column, dialect: Dialect) -> list[tuple[str, str]]:
     """Return (reason, test) for each fault that a column's text can have, in the order of precedence."""
     name = column.name
     found = [] if column.nullable else [_Fault(f"{name}: missing", (name,))]
-    found += _faults(_kind(column), (name,), name)
+    found += _faults(_kind(column), (name,), name, bool(column.inside))
     tests = [(fault.reason, (_in_spark if dialect == "spark" else _in_duckdb)(fault)) for fault in found]
-    if not _may_lack_all(column):
+    if column.inside or not _may_lack_all(column):
         return tests
     here = f"_json.{sql.identifier(name, dialect)} is not null"
     return [(reason, f"({here} and {test})") for reason, test in tests]
@@ -62,24 +70,37 @@ def _may_lack_all(column: Column) -> bool:
 
 
 def _kind(column: Column) -> exp.DataType:
-    kind = types.parse(column.type)
+    kind = types.parse(column.inside or column.type)
     assert kind is not None
     return kind
 
 
-def _typed(text: str, kind: exp.DataType, dialect: Dialect, may_lack: bool = False, depth: int = 0) -> str:
-    """Return Spark SQL for the typed value of a text. Of a struct that `may_lack` all its fields, it is NULL then."""
+def _is_required(field: exp.Expr) -> bool:
+    """Return whether a field of a column that may be NULL inside has `not null`."""
+    return bool(field.args.get("constraints"))
+
+
+def _typed(
+    text: str, kind: exp.DataType, dialect: Dialect, may_lack: bool = False, is_inside: bool = False, depth: int = 0
+) -> str:
+    """Return Spark SQL for the typed value of a text.
+
+    A struct that `may_lack` all its fields is NULL then, and with `is_inside` so is any other, also in arrays.
+    """
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
             element = f"e{depth}"
-            inner = _typed(element, kind.expressions[0], dialect, depth=depth + 1)
+            inner = _typed(element, kind.expressions[0], dialect, False, is_inside, depth + 1)
             return f"transform({text}, {element} -> {inner})"
         case exp.DataType.Type.STRUCT:
             fields = [(sql.identifier(field.name, "spark"), field.args["kind"]) for field in kind.expressions]
-            items = (f"{_typed(f'{text}.{name}', inner, dialect, may_lack, depth)} as {name}" for name, inner in fields)
+            items = (
+                f"{_typed(f'{text}.{name}', inner, dialect, may_lack, is_inside, depth)} as {name}"
+                for name, inner in fields
+            )
             found = f"struct({', '.join(items)})"
             # For Spark a struct that is written is never NULL, and its Arrow has no place for one inside of a NULL.
-            return f"case when {text} is not null then {found} end" if may_lack else found
+            return f"case when {text} is not null then {found} end" if may_lack or is_inside else found
         case _ if line_types.is_text(kind):
             return _unmarked(text) if dialect == "spark" else text
         case _:
@@ -104,11 +125,34 @@ def _whole(value: str, kind: exp.DataType, depth: int = 0) -> str:
             return f"{value} is not null"
 
 
-def _faults(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
+def _fits_inside(text: str, value: str, kind: exp.DataType) -> str:
+    """Return DuckDB SQL that is true for a value without a fault, of a column that may be NULL inside."""
     match kind.this:
+        case exp.DataType.Type.STRUCT:
+            tests = []
+            for field in kind.expressions:
+                name = sql.identifier(field.name, "duckdb")
+                tests.append(_fits_inside(f"{text}.{name}", f"{value}.{name}", field.args["kind"]))
+                if _is_required(field):
+                    tests.append(f"({text} is null or {text}.{name} is not null)")
+            return f"({' and '.join(tests)})"
+        case _:
+            return f"({text} is null or {_whole(value, kind)})"
+
+
+def _faults(kind: exp.DataType, path: Path, shown: str, is_inside: bool) -> Iterator[_Fault]:
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST if is_inside:
+            yield from _faults(kind.expressions[0], (*path, EACH), f"{shown}[]", is_inside)
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
             yield _Fault(f"{shown}: an element is missing", (*path, EACH))
             yield from _inside(kind.expressions[0], (*path, EACH), f"{shown}[]")
+        case exp.DataType.Type.STRUCT if is_inside:
+            for field in kind.expressions:
+                below, named = (*path, field.name), f"{shown}.{field.name}"
+                if _is_required(field):
+                    yield _Fault(f"{named}: missing", below, is_within=True)
+                yield from _faults(field.args["kind"], below, named, is_inside)
         case exp.DataType.Type.STRUCT:
             for field in kind.expressions:
                 yield from _inside(field.args["kind"], (*path, field.name), f"{shown}.{field.name}")
@@ -120,7 +164,7 @@ def _inside(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
     """Return the faults of a nested field, which is required; a missing struct lacks all its fields."""
     if kind.this != exp.DataType.Type.STRUCT:
         yield _Fault(f"{shown}: missing", path)
-    yield from _faults(kind, path, shown)
+    yield from _faults(kind, path, shown, is_inside=False)
 
 
 def _in_spark(fault: _Fault) -> str:
@@ -132,7 +176,8 @@ def _in_spark(fault: _Fault) -> str:
             )
         if path[0] is EACH:
             return f"exists({text}, e{depth} -> {test(f'e{depth}', path[1:], depth + 1)})"
-        return test(f"{text}.{sql.identifier(path[0], 'spark')}", path[1:], depth)
+        found = test(f"{text}.{sql.identifier(path[0], 'spark')}", path[1:], depth)
+        return f"{text} is not null and {found}" if fault.is_within and len(path) == 1 else found
 
     return test("_json", fault.path, 0)
 
@@ -145,7 +190,7 @@ def _in_duckdb(fault: _Fault) -> str:
     """
     if fault.kind is not None and line_types.is_text(fault.kind):
         return f"coalesce(list_contains(_nested, {sql.string(json_path(fault.path), 'duckdb')}), false)"
-    texts = _nulls("_json", fault.path)
+    texts = _nulls("_json", fault.path, fault.is_within)
     if EACH in fault.path:
         return f"{texts} > 0" if fault.kind is None else f"{_nulls('_values', fault.path)} > {texts}"
     return texts if fault.kind is None else f"not {texts} and {_nulls('_values', fault.path)}"
@@ -156,7 +201,7 @@ def nested(source: Source) -> str:
     paths = [
         json_path(fault.path)
         for column in source.columns
-        for fault in _faults(_kind(column), (column.name,), "")
+        for fault in _faults(_kind(column), (column.name,), "", bool(column.inside))
         if fault.kind is not None and line_types.is_text(fault.kind)
     ]
     tests = []
@@ -168,14 +213,18 @@ def nested(source: Source) -> str:
     return f"nullif(list_filter([{', '.join(tests)}]::varchar[], lambda p: p is not null), []::varchar[])"
 
 
-def _nulls(value: str, path: Path, depth: int = 0) -> str:
-    """Return DuckDB SQL for the number of NULLs at a path, or whether the field is NULL if the path has no array."""
+def _nulls(value: str, path: Path, is_within: bool = False, depth: int = 0) -> str:
+    """Return DuckDB SQL for the number of NULLs at a path, or whether the field is NULL if the path has no array.
+
+    With `is_within`, a field of an object that is NULL doesn't count.
+    """
+    around = ""
     while path and path[0] is not EACH:
-        value, path = f"{value}.{sql.identifier(str(path[0]), 'duckdb')}", path[1:]
+        around, value, path = value, f"{value}.{sql.identifier(str(path[0]), 'duckdb')}", path[1:]
     if not path:
-        return f"({value} is null)"
+        return f"({around} is not null and {value} is null)" if is_within else f"({value} is null)"
     element, rest = f"e{depth}", path[1:]
-    inner = _nulls(element, rest, depth + 1)
+    inner = _nulls(element, rest, is_within, depth + 1)
     if EACH in rest:
         return f"list_sum(list_transform({value}, lambda {element}: {inner}))"
     return f"len(list_filter({value}, lambda {element}: {inner}))"
