@@ -296,6 +296,10 @@ DESCRIPTIONS: Mapping[str, tuple[str, ...]] = {
     "op": ("string",), "position": ("string",), "committed_at": ("timestamp",), "transaction": ("string",),
     "snapshot": ("string",), "table": ("string",), "unavailable": ("array<string>",),
 }  # fmt: skip
+# What begins `from:` of a column that has a part of the key that a row had before a change.
+OLD = "old:"
+# Formats of change events.
+DEBEZIUM, MAXWELL = "debezium", "maxwell"
 # Units of a number that is a time.
 TIME_UNITS = ("milliseconds", "microseconds", "nanoseconds")
 
@@ -309,7 +313,7 @@ class Changes:
     `transactions`: the topic of the marks by which a tick takes whole transactions; "" for ticks that may cut one.
     """
 
-    format: str  # debezium
+    format: str  # debezium | maxwell
     key: tuple[str, ...]
     table: str = ""
     decimals: str = "text"  # text | bytes
@@ -416,8 +420,13 @@ class Source:
     @property
     def attached(self) -> tuple[Column, ...]:
         """Return the columns whose values come with a line instead of from its text."""
-        own = DESCRIPTIONS if self.changes is not None else ()
-        return tuple(column for column in self.columns if column.comes_from and column.comes_from not in own)
+        own = self.changes is not None
+        return tuple(
+            column
+            for column in self.columns
+            if column.comes_from
+            and not (own and (column.comes_from in DESCRIPTIONS or column.comes_from.startswith(OLD)))
+        )
 
 
 @dataclass(frozen=True, slots=True)

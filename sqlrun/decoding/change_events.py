@@ -1,9 +1,10 @@
-"""Change events of Debezium, as lines with the columns of a table. Pure.
+"""Change events of Debezium and Maxwell, as lines with the columns of a table. Pure.
 
-An event is an envelope with `op`, `before`, `after` and `source`, or the flat object that Debezium's transformation
-`ExtractNewRecordState` makes of one; with its schema (`schema` and `payload`) or without; or a line of the embedded
-engine, with `topic`, `key` and `value`. A line has the row's columns and the declared columns that describe the change,
-such as the position in the database's log. Positions are texts that sort as the changes happened.
+An event of Maxwell is read as Debezium's (`maxwell`). One of Debezium is an envelope with `op`, `before`, `after` and
+`source`, or the flat object that Debezium's transformation `ExtractNewRecordState` makes of one; with its schema
+(`schema` and `payload`) or without; or a line of the embedded engine, with `topic`, `key` and `value`. A line has the
+row's columns and the declared columns that describe the change, such as the position in the database's log. Positions
+are texts that sort as the changes happened.
 
 What an event doesn't say stays unknown: of a delete's `before` only the key is read, because Postgres fills its other
 columns with defaults, and a large value that a change left alone is NULL and named as unavailable.
@@ -20,12 +21,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.decoding import json_lines
+from sqlrun.decoding import json_lines, maxwell
 from sqlrun.decoding.formats import ChangeLines
 from sqlrun.decoding.records import Fault, quoted, table
 from sqlrun.decoding.scalar_text import decimal_text
 from sqlrun.decoding.undecodable import Undecodable
-from sqlrun.project import Changes, Column
+from sqlrun.project import MAXWELL, OLD, Changes, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,13 +95,17 @@ _DECODER = json.JSONDecoder(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change. `row` has the values of the row, or those of its key; `types` the schemas of its fields, if sent."""
+    """One change. `row` has the values of the row, or those of its key; `types` the schemas of its fields, if sent.
+
+    `old` has the values that the change replaced, if they are sent.
+    """
 
     op: str
     row: Mapping[str, Any]
     source: Mapping[str, Any]
     transaction: str | None
     types: Mapping[str, Mapping[str, Any]]
+    old: Mapping[str, Any] = field(default_factory=dict)
 
 
 # Returns the JSON text of what a column says about a change; the second argument names the unavailable columns.
@@ -116,6 +121,7 @@ class ChangeEvents:
     _declared: dict[str, Column] = field(init=False, repr=False)
     _order: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
     _tells_unavailable: bool = field(init=False, repr=False)
+    _old: Mapping[str, str] = field(init=False, repr=False)  # columns of the old key, by the columns of the key
 
     def __post_init__(self) -> None:
         """Divide the columns into the row's and the ones that describe the change."""
@@ -123,6 +129,8 @@ class ChangeEvents:
         order = tuple((c.name, f"{quoted(c.name)}:", WRITERS.get(c.comes_from)) for c in self.columns)
         object.__setattr__(self, "_order", order)
         object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in self.columns))
+        old = {c.comes_from.removeprefix(OLD): c.name for c in self.columns if c.comes_from.startswith(OLD)}
+        object.__setattr__(self, "_old", old)
 
     def line(self, text: str) -> str | None:
         """Return the line of an event; None for a tombstone, which follows a delete.
@@ -139,18 +147,22 @@ class ChangeEvents:
                 f"the value of `{absent[0]}` is unavailable: the change left it alone. Declare a column with "
                 "`from: unavailable`"
             )
-        found = f"{{{','.join(self._in_order(event, row, absent))}}}"
+        found = f"{{{','.join(self._in_order(event, row, absent, self._old_key(event)))}}}"
         try:
             found.encode()
         except UnicodeEncodeError:
             raise Undecodable("the change event has half a surrogate pair") from None
         return found
 
-    def _in_order(self, event: Event, row: Mapping[str, str], absent: Sequence[str]) -> Iterator[str]:
+    def _in_order(
+        self, event: Event, row: Mapping[str, str], absent: Sequence[str], old: Mapping[str, str]
+    ) -> Iterator[str]:
         """Yield a line's members in the order of the declared columns, which the landing reads fastest."""
         for name, start, write in self._order:
             if write is not None:
                 yield start + write(event, absent)
+            elif name in old:
+                yield start + old[name]
             elif name in row:
                 yield start + row[name]
         for name in row:
@@ -169,6 +181,13 @@ class ChangeEvents:
             return None
         if not isinstance(found, dict):
             raise Undecodable("the change event isn't an object")
+        if self.changes.format == MAXWELL:
+            if maxwell.is_event(found):
+                self._check_table({"db": found["database"], "table": found.get("table")})
+            whole = maxwell.envelope(found)
+            if whole is None:
+                raise OtherTable("the event is of no row: it changes a schema, or a bootstrap begins or ends")
+            return self._enveloped(whole, types)
         if found.get("op") == MESSAGE or found.keys() >= TRANSACTION:
             raise OtherTable("the event is of no table: it is a message, or a transaction's begin or end")
         if "op" in found and isinstance(found.get("source"), dict):
@@ -186,7 +205,17 @@ class ChangeEvents:
             raise Undecodable(f"the change event `{op}` has no `{'before' if op == DELETE else 'after'}`")
         transaction = found.get("transaction")
         number = found["source"].get("txId", transaction.get("id") if isinstance(transaction, dict) else None)
-        return Event(op, row, found["source"], None if number is None else str(number), types)
+        return Event(op, row, found["source"], None if number is None else str(number), types, found.get("old", {}))
+
+    def _old_key(self, event: Event) -> dict[str, str]:
+        """Return the JSON texts of the key that the row had before, by columns; {} if the change left the key alone."""
+        keys = self.changes.key
+        if self.changes.format != MAXWELL or event.old.keys().isdisjoint(keys):
+            return {}
+        for key in keys:
+            if key not in self._old:
+                raise Undecodable(f"the change gave the row another key. Declare a column with `from: {OLD}{key}`")
+        return {self._old[key]: self._text(key, event.old.get(key, event.row[key]), {}) for key in keys}
 
     def _flat(self, found: Mapping[str, Any], types: Mapping[str, Any]) -> Event:
         row = {name: value for name, value in found.items() if not name.startswith("__")}
@@ -234,6 +263,8 @@ class ChangeEvents:
         if type(value) is str and kind.startswith(NESTED):
             # The text of a column of type json.
             return _written(_json(value))
+        if isinstance(value, dict | list) and kind == "string" and self.changes.format == MAXWELL:
+            return quoted(_written(value))
         return _written(value)
 
     def _decimal(self, kind: str, value: Any, schema: Mapping[str, Any]) -> str:
@@ -369,7 +400,8 @@ def position(event: Event, absent: Sequence[str] = ()) -> str:
             return f'"{number:010}/{int(source["pos"]):020}/{row:010}/{RANKS[event.op]}"'
     except ValueError:
         pass
-    raise Undecodable("the change event has no position: neither `lsn` nor `file` and `pos`")
+    why = source.get(maxwell.ADVICE) or "neither `lsn` nor `file` and `pos`"
+    raise Undecodable(f"the change event has no position: {why}")
 
 
 def _committed(event: Event, absent: Sequence[str]) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlrun.load.yaml_reader import Reader
-from sqlrun.project import KAFKA, TIME_UNITS, Changes, Column
+from sqlrun.project import DEBEZIUM, KAFKA, MAXWELL, OLD, TIME_UNITS, Changes, Column
 
 CDC_KEYS = ("format", "key", "table", "decimals", "times", "transactions")
-FORMATS = ("debezium",)
+FORMATS = (DEBEZIUM, MAXWELL)
+# Keys that only events of Debezium need.
+OF_DEBEZIUM = ("decimals", "times", "transactions")
 DECIMALS = ("text", "bytes")
 # Formats of a topic's values that change events are written in.
 VALUES = ("json", "avro")
@@ -36,16 +38,32 @@ def changes(reader: Reader, table: Any, kind: str, columns: tuple[Column, ...]) 
         if word in table:
             hint = "Change events are one a line: remove it."
             reader.problem("SR102", reader.place(table, word), f"`{word}` has no effect beside `cdc`", hint)
-    if "transactions" in node:
+    form = reader.choice(node, "format", FORMATS, FORMATS[0])
+    for word in OF_DEBEZIUM if form == MAXWELL else ():
+        if word in node:
+            message = f"`{word}` is not a key of `cdc` with `format: {MAXWELL}`"
+            reader.problem("SR102", reader.place(node, word), message, "Remove it.")
+    if form == MAXWELL and not reader.text(node, "table"):
+        hint = "Write `table: shop.orders`: Maxwell sends the events of all tables to one place."
+        reader.problem("SR104", reader.place(table, "cdc"), f"`format: {MAXWELL}` needs `table`", hint)
+    if "transactions" in node and form == DEBEZIUM:
         _check_transactions(reader, table, node, kind)
     return Changes(
-        format=reader.choice(node, "format", FORMATS, FORMATS[0]),
+        format=form,
         key=tuple(key),
         table=reader.text(node, "table"),
         decimals=reader.choice(node, "decimals", DECIMALS, DECIMALS[0]),
         times=tuple(_times(reader, node, names)),
         transactions=reader.text(node, "transactions"),
     )
+
+
+def of_old_keys(reader: Reader, table: Any) -> dict[str, tuple[str, ...]]:
+    """Return what `from:` of a column may be because the events have the keys that rows had before."""
+    node = table.get("cdc")
+    if not isinstance(node, Mapping) or node.get("format") != MAXWELL:
+        return {}
+    return {f"{OLD}{name}": () for name in reader.texts(node, "key")}
 
 
 def _check_transactions(reader: Reader, table: Any, node: Any, kind: str) -> None:

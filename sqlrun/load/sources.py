@@ -254,7 +254,7 @@ def _check_attached(reader: Reader, table: Any, kind: str, fields: tuple[Column,
     nodes = {reader.text(node, "name"): node for node, _ in reader.items(table, "columns", "a source")}
     known = {**(ATTACHED if kind == KAFKA else source_files.ATTACHED)}
     if table.get("cdc") is not None:
-        known |= DESCRIPTIONS
+        known |= {**DESCRIPTIONS, **source_changes.of_old_keys(reader, table)}
     for column in fields:
         wanted = column.comes_from
         if not wanted or (kind == KAFKA and wanted.startswith(HEADER) and wanted != HEADER):

@@ -18,7 +18,7 @@ from sqlrun.decoding.formats import AvroFile, ChangeLines, Csv, Encoding, FileFo
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import BLANK_LINE, CSV, JSON, PARQUET, Column, Source
 from sqlrun.source_api import Count, Extent, Frame, Origin, Pending, Position, Positions, Streaming
-from sqlrun.sources import blank_lines, file_choice, file_tree, path_values
+from sqlrun.sources import blank_lines, file_choice, file_tree, other_tables, path_values
 from sqlrun.sources import folder as source_folder
 from sqlrun.sources.file_choice import Choice
 
@@ -218,19 +218,10 @@ class Reading:
             else:
                 self.changed.append(name)  # its writer may not have finished
             return None
-        own = _without_other_tables(found) if isinstance(self.source.form, ChangeLines) else found
+        own = other_tables.without(found) if isinstance(self.source.form, ChangeLines) else found
         left = {BLANK_LINE: blank_lines.count(own.column("value")), OTHER_TABLE: len(found) - len(own)}
         self.extents[name] = Extent(len(found), {reason: count for reason, count in left.items() if count})
         return own
-
-
-def _without_other_tables(records: pa.Table) -> pa.Table:
-    """Return the records without the events of other tables, which a file of the embedded engine has, too."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    is_other = pc.fill_null(pc.equal(records.column("fault"), pa.scalar(OTHER_TABLE, pa.large_string())), False)
-    return records.filter(pc.invert(is_other))
 
 
 def _has_settled(stat: Position) -> bool:

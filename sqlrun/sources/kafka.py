@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlrun.decoding import confluent
+from sqlrun.decoding.change_events import OTHER_TABLE
 from sqlrun.errors import SourceError
 from sqlrun.project import BLANK_LINE, Column, Topic
 from sqlrun.runtime.text_table import counted
@@ -30,7 +31,7 @@ from sqlrun.source_api import (
     Streaming,
     Values,
 )  # fmt: skip
-from sqlrun.sources import attached, blank_lines, message_table
+from sqlrun.sources import attached, blank_lines, message_table, other_tables
 from sqlrun.sources.folder import PIECE
 from sqlrun.sources.kafka_client import Client, Offsets, OffsetsGoneError, TopicFacts
 from sqlrun.sources.kafka_part import Part, part_of
@@ -308,7 +309,9 @@ class Reading:
         start = place.encode()
         origins = [b"%s/%d" % (start, message.offset()) for message in messages]
         if self._decode is not None:
-            table = self._decoded(self._decode, values, messages, origins)
+            decoded = self._decoded(self._decode, values, messages, origins)
+            table = other_tables.without(decoded)
+            dropped[OTHER_TABLE] += len(decoded) - len(table)
         else:
             if topic.value_format == "text":
                 values = [None] * len(values)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sqlrun.decoding import confluent, csv_file, records
-from sqlrun.decoding.change_events import ChangeEvents
+from sqlrun.decoding.change_events import OTHER_TABLE, ChangeEvents, OtherTable
 from sqlrun.decoding.formats import Csv
 from sqlrun.decoding.undecodable import Undecodable
-from sqlrun.project import Column
+from sqlrun.project import MAXWELL, Column
 from sqlrun.source_api import Decode
 from sqlrun.sources import attached, blank_lines
 from sqlrun.sources.registry import MissingReferenceError, Registry
@@ -111,6 +111,9 @@ class Changed:
             return text, fault
         try:
             found = self.events.line(text)
+        except OtherTable as error:
+            # Maxwell sends all tables to one topic, Debezium each to its own.
+            return records.visible(text), OTHER_TABLE if self.events.changes.format == MAXWELL else error.reason
         except Undecodable as error:
             return records.visible(text), error.reason
         if found is None:

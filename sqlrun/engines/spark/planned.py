@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlrun.decoding.change_events import OTHER_TABLE
 from sqlrun.engine_api import Landing
 from sqlrun.engines import planned_landing
 from sqlrun.engines.delta import foreign_commits
@@ -24,6 +25,8 @@ from sqlrun.source_api import Extent, Positions, SourceReader, Values
 from sqlrun.transpile.writer import string
 
 LINES = "value string, file string, fault string"
+# Columns of lines that Python decoded: why one is left out may be known only then.
+DECODED = f"{LINES}, part string, dropped string"
 # Maximum number of parts that a batch counts apart.
 MOST_COUNTED = 256
 # Name of the counts of all parts of a batch.
@@ -114,6 +117,9 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
     frame = source.frame(parts) if "dropped" in lines.columns else None
     names = list(parts) if frame is not None and len(parts) <= MOST_COUNTED else [TOGETHER]
     reasons = [reason for reason, _ in frame.drops] if frame is not None else []
+    if frame is not None and frame.values is not None:
+        lines = _decoded(lines, frame.values)
+        reasons.append(OTHER_TABLE)
     counts = {}
     for number, name in enumerate(names):
         here = f.lit(True) if not name else f.col("part") == name
@@ -122,8 +128,6 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
     observation = Observation()
     observed = lines.observe(observation, *(count.alias(alias) for alias, count in counts.items()))
     kept = observed if frame is None else observed.where("dropped is null")
-    if frame is not None and frame.values is not None:
-        kept = _decoded(kept, frame.values)
 
     def counted() -> dict[str, Extent]:
         found, extents = observation.get, {}
@@ -136,15 +140,22 @@ def _counted(lines: Any, source: SourceReader, parts: Positions) -> tuple[Any, C
 
 
 def _decoded(lines: Any, values: Values) -> Any:
-    """Return lines with the texts of their values, which Python decodes on the executors."""
+    """Return lines with the texts of their values, which Python decodes on the executors.
+
+    An event of another table is left out, and so are the lines that were before.
+    """
 
     def decode(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         decoder = values.decoder()
         for batch in batches:
-            texts, faults = decoder(batch.column("value").to_pylist(), batch.column("members").to_pylist())
+            before = batch.column("dropped").to_pylist()
+            data = [v if d is None else None for v, d in zip(batch.column("value").to_pylist(), before, strict=True)]
+            texts, faults = decoder(data, batch.column("members").to_pylist())
+            dropped = [fault if fault == OTHER_TABLE else d for fault, d in zip(faults, before, strict=True)]
             columns = [pa.array(texts, pa.string()), batch.column("file"), pa.array(faults, pa.string())]
-            yield pa.RecordBatch.from_arrays(columns, list(LINE))
+            columns += [batch.column("part"), pa.array(dropped, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, [*LINE, "part", "dropped"])
 
-    return lines.select("value", "members", "file").mapInArrow(decode, LINES)
+    return lines.select("value", "members", "file", "part", "dropped").mapInArrow(decode, DECODED)

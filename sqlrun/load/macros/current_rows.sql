@@ -4,14 +4,16 @@
 Its rows may have been sent twice, late, or in another order. `key` and `columns` are lists of its columns. A column in
 `unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change of the key
 has had one. A row older than the newest TRUNCATE is gone. With `snapshots=true`, `changes` has the column `snapshot`,
-too: a row that the newest complete snapshot of the table lacks is gone, unless it came later. The grain is the key. It
+too: a row that the newest complete snapshot of the table lacks is gone, unless it came later. `old_key` lists columns
+with the key that a change replaced, NULL for any other change: the row of that key is gone. The grain is the key. It
 is a whole query: the text of a model, or a query in FROM.
 
     {{ current_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
 -#}
-{%- macro current_rows(changes, key, columns, unavailable=[], snapshots=false) -%}
+{%- macro current_rows(changes, key, columns, unavailable=[], snapshots=false, old_key=[]) -%}
 {%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
+{%- set old_key = [old_key] if old_key is string else old_key -%}
 with
 
 latest as (
@@ -30,6 +32,20 @@ known_{{ loop.index }} as (
     qualify row_number() over (partition by {{ keys }} order by position desc) = 1
 )
 {%- endfor %}
+{%- if old_key %},
+
+moved as (
+    -- when a key's row got another key
+    select
+        {%- for column in key %}
+        {{ old_key[loop.index0] }} as {{ column }},
+        {%- endfor %}
+        max(position) as position
+    from {{ changes }}
+    where {{ old_key[0] }} is not null
+    group by {{ old_key | join(', ') }}
+)
+{%- endif %}
 
 select
     {%- for column in key + columns %}
@@ -48,7 +64,14 @@ from latest
 left join {{ known }}
     on {% for name in key %}{{ " and " if not loop.first }}latest.{{ name }} = {{ known }}.{{ name }}{% endfor %}
 {%- endfor %}
+{%- if old_key %}
+left join moved
+    on {% for name in key %}{{ " and " if not loop.first }}latest.{{ name }} = moved.{{ name }}{% endfor %}
+{%- endif %}
 where latest.op <> 'd'
+    {%- if old_key %}
+    and (moved.position is null or latest.position >= moved.position)
+    {%- endif %}
     and latest.position > coalesce((select max(position) from {{ changes }} where op = 't'), '')
     {%- if snapshots %}
     -- all rows of a snapshot have one position, and the last one that is sent says so

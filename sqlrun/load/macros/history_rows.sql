@@ -7,9 +7,10 @@ and begins none; so does a complete snapshot that lacks the row, with `snapshots
 
     {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
 -#}
-{%- macro history_rows(changes, key, columns, snapshots=false) -%}
+{%- macro history_rows(changes, key, columns, snapshots=false, old_key=[]) -%}
 {%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
+{%- set old_key = [old_key] if old_key is string else old_key -%}
 with
 
 once as (
@@ -54,6 +55,37 @@ truncated as (
         and (versions.next_position is null or truncates.position < versions.next_position)
     group by {% for column in key %}versions.{{ column }}, {% endfor %}versions.position
 )
+{%- if old_key %},
+
+moves as (
+    -- a change that was sent twice is one change
+    select
+        {%- for column in key %}
+        {{ old_key[loop.index0] }} as {{ column }},
+        {%- endfor %}
+        position,
+        min(committed_at) as committed_at
+    from {{ changes }}
+    where {{ old_key[0] }} is not null
+    group by {{ old_key | join(', ') }}, position
+),
+
+moved as (
+    select
+        {%- for column in key %}
+        versions.{{ column }},
+        {%- endfor %}
+        versions.position,
+        min(moves.committed_at) as ended_at
+    from versions
+    inner join moves
+        on {% for column in key %}versions.{{ column }} = moves.{{ column }} and {% endfor -%}
+        moves.position > versions.position
+        and (versions.next_position is null or moves.position < versions.next_position)
+    group by {% for column in key %}versions.{{ column }}, {% endfor %}versions.position
+)
+{%- endif %}
+{%- set ended = ["moved.ended_at", "truncated.ended_at"] if old_key else ["truncated.ended_at"] %}
 
 select
     {%- for column in key + columns %}
@@ -61,11 +93,16 @@ select
     {%- endfor %}
     versions.position,
     versions.valid_from,
-    coalesce(truncated.ended_at, versions.next_from) as valid_to,
-    versions.next_from is null and truncated.ended_at is null as is_current
+    coalesce({{ ended | join(', ') }}, versions.next_from) as valid_to,
+    versions.next_from is null and {{ ended | join(' is null and ') }} is null as is_current
 from versions
 left join truncated
     on {% for column in key %}versions.{{ column }} = truncated.{{ column }} and {% endfor -%}
     versions.position = truncated.position
+{%- if old_key %}
+left join moved
+    on {% for column in key %}versions.{{ column }} = moved.{{ column }} and {% endfor -%}
+    versions.position = moved.position
+{%- endif %}
 where versions.op <> 'd'
 {%- endmacro -%}
