@@ -1,10 +1,10 @@
 """Change events of Debezium and Maxwell, as lines with the columns of a table. Pure.
 
-An event of Maxwell is read as Debezium's (`maxwell`). One of Debezium is an envelope with `op`, `before`, `after` and
+Maxwell's are read as Debezium's (`event_forms`). One of Debezium is an envelope with `op`, `before`, `after` and
 `source`, or the flat object that Debezium's transformation `ExtractNewRecordState` makes of one; with its schema
-(`schema` and `payload`) or without; or a line of the embedded engine, with `topic`, `key` and `value`. A line has the
-row's columns and the declared columns that describe the change, such as the position in the database's log. Positions
-are texts that sort as the changes happened.
+(`schema` and `payload`) or without; or a line of the embedded engine, with `topic`, `key` and `value`. MongoDB's rows
+are documents, texts of extended JSON. A line has the row's columns and the declared columns that describe
+the change, such as the position in the database's log. Positions are texts that sort as the changes happened.
 
 What an event doesn't say stays unknown: of a delete's `before` only the key is read, because Postgres fills its other
 columns with defaults, and a large value that a change left alone is NULL and named as unavailable.
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.decoding import json_lines, maxwell
+from sqlrun.decoding import event_forms, json_lines
 from sqlrun.decoding.formats import ChangeLines
 from sqlrun.decoding.records import Fault, quoted, table
 from sqlrun.decoding.scalar_text import decimal_text
@@ -132,12 +132,14 @@ class ChangeEvents:
         old = {c.comes_from.removeprefix(OLD): c.name for c in self.columns if c.comes_from.startswith(OLD)}
         object.__setattr__(self, "_old", old)
 
-    def line(self, text: str) -> str | None:
+    def line(self, text: str, members: str = "") -> str | None:
         """Return the line of an event; None for a tombstone, which follows a delete.
+
+        `members` are what comes with a message: in MongoDB only the message's key says which document is deleted.
 
         Raises: Undecodable.
         """
-        event = self.event(text)
+        event = self.event(text, members=members)
         if event is None:
             return None
         self._check_table(event.source)
@@ -169,11 +171,11 @@ class ChangeEvents:
             if name not in self._declared:
                 yield f"{quoted(name)}:{row[name]}"
 
-    def event(self, text: str, decoder: json.JSONDecoder = _DECODER) -> Event | None:
+    def event(self, text: str, decoder: json.JSONDecoder = _DECODER, members: str = "") -> Event | None:
         """Return the event of a text; None for a tombstone. By `QUICK` numbers lose their text. Raises: Undecodable."""
-        found = _json(text, decoder)
+        found, key = _json(text, decoder), None
         if isinstance(found, dict) and found.keys() >= ENGINE:
-            found = found["value"]
+            found, key = found["value"], found["key"]
         types: Mapping[str, Any] = {}
         if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
             found, types = found["payload"], _types(found["schema"])
@@ -182,15 +184,17 @@ class ChangeEvents:
         if not isinstance(found, dict):
             raise Undecodable("the change event isn't an object")
         if self.changes.format == MAXWELL:
-            if maxwell.is_event(found):
+            if event_forms.is_maxwell(found):
                 self._check_table({"db": found["database"], "table": found.get("table")})
-            whole = maxwell.envelope(found)
+            whole = event_forms.maxwell_envelope(found)
             if whole is None:
                 raise OtherTable("the event is of no row: it changes a schema, or a bootstrap begins or ends")
             return self._enveloped(whole, types)
         if found.get("op") == MESSAGE or found.keys() >= TRANSACTION:
             raise OtherTable("the event is of no table: it is a message, or a transaction's begin or end")
         if "op" in found and isinstance(found.get("source"), dict):
+            if event_forms.is_mongodb(found["source"]):
+                found = self._of_documents(found, key if key is not None else self._message_key(members))
             return self._enveloped(found, types)
         if "__op" in found:
             return self._flat(found, types)
@@ -206,6 +210,36 @@ class ChangeEvents:
         transaction = found.get("transaction")
         number = found["source"].get("txId", transaction.get("id") if isinstance(transaction, dict) else None)
         return Event(op, row, found["source"], None if number is None else str(number), types, found.get("old", {}))
+
+    def _of_documents(self, found: Mapping[str, Any], key: Any) -> dict[str, Any]:
+        """Return an event of MongoDB with documents as rows; `key` is the one of its message."""
+        source = {**found["source"], "table": found["source"].get("collection")}
+        before, after = (self._document(found.get(name)) for name in ("before", "after"))
+        if found["op"] == DELETE:
+            before = {**event_forms.id_of(key, _json, _Number), **(before or {})}
+            if not before:
+                raise Undecodable(event_forms.KEYLESS)
+        elif found["op"] == "u" and after is None:
+            raise Undecodable(event_forms.CAPTURE)
+        return {**found, "source": source, "before": before, "after": after}
+
+    def _document(self, text: Any) -> dict[str, Any] | None:
+        """Return the values of a document by name; an object or a list in a column of type string is its text."""
+        if text is None:
+            return None
+        found = event_forms.unwrapped(_json(text) if type(text) is str else text, _Number)
+        if not isinstance(found, dict):
+            raise Undecodable("the change event's document isn't an object")
+        texts = {name for name, column in self._declared.items() if column.type == "string"}
+        return {
+            name: _written(value) if name in texts and isinstance(value, dict | list) else value
+            for name, value in found.items()
+        }
+
+    def _message_key(self, members: str) -> Any:
+        """Return the key of a message, from the column that has it; None if there is no such column."""
+        names = [column.name for column in self.columns if column.comes_from == "key"]
+        return json.loads(f"{{{members}}}").get(names[0]) if names and members else None
 
     def _old_key(self, event: Event) -> dict[str, str]:
         """Return the JSON texts of the key that the row had before, by columns; {} if the change left the key alone."""
@@ -387,6 +421,7 @@ def position(event: Event, absent: Sequence[str] = ()) -> str:
     """Return the position of a change in the database's log, as a text that sorts as the changes happened.
 
     Postgres: the log sequence number. MySQL: the number of the binlog's file, the position in it, and the row's.
+    MongoDB: the time in the oplog, and the number in it.
 
     Raises: Undecodable if the event has none.
     """
@@ -398,9 +433,11 @@ def position(event: Event, absent: Sequence[str] = ()) -> str:
             number = int(str(source["file"]).rpartition(".")[2])
             row = int(source.get("row") or 0)
             return f'"{number:010}/{int(source["pos"]):020}/{row:010}/{RANKS[event.op]}"'
+        if source.get("ord") is not None and source.get("ts_ms") is not None:
+            return f'"{int(source["ts_ms"]):020}/{int(source["ord"]):010}/{RANKS[event.op]}"'
     except ValueError:
         pass
-    why = source.get(maxwell.ADVICE) or "neither `lsn` nor `file` and `pos`"
+    why = source.get(event_forms.ADVICE) or "neither `lsn` nor `file` and `pos`"
     raise Undecodable(f"the change event has no position: {why}")
 
 

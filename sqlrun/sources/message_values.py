@@ -110,7 +110,7 @@ class Changed:
         if fault is not None or blank_lines.is_blank(text):
             return text, fault
         try:
-            found = self.events.line(text)
+            found = self.events.line(text, member)
         except OtherTable as error:
             # Maxwell sends all tables to one topic, Debezium each to its own.
             return records.visible(text), OTHER_TABLE if self.events.changes.format == MAXWELL else error.reason

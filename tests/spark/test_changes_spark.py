@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.sources import test_maxwell, test_mysql
+from tests.sources import test_maxwell, test_mongodb, test_mysql
 from tests.sources.test_changes import holds, project, through_a_topic
 from tests.support.servers import jars
 from tests.support.servers.kafka import Broker
@@ -28,6 +28,15 @@ def test_changes_of_mysql_are_its_tables(tmp_path: Path, engine: SparkEngine) ->
 @pytest.mark.long
 def test_changes_of_maxwell_are_its_tables(tmp_path: Path, engine: SparkEngine) -> None:
     test_maxwell.holds(test_maxwell.site(tmp_path, engine), 1)
+
+
+@pytest.mark.long
+@pytest.mark.servers
+def test_a_topic_of_mongodb_says_by_its_keys_what_is_deleted(
+    tmp_path: Path, engine: SparkEngine, broker: Broker
+) -> None:
+    jars.needed(jars.SPARK_KAFKA)
+    test_mongodb.through_a_topic(tmp_path, broker, engine)
 
 
 @pytest.mark.long
