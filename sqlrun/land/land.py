@@ -88,7 +88,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     context.finish(model.name, state_after(table, replayed.version, context.plan.as_of, {}, rules_now))
     notes = (turn.note if written.receipt.commits else "", *written.notes)
     # Otherwise the landing's checks report drift, in parallel with the next step.
-    drifted = judged(context, model.name, model.source) if refuses(model.source) else ""
+    drifted = judged(context, model.own, model.source) if refuses(model.source) else ""
     notes = (*notes, drifted, replayed.note)
     if not replayed.note:
         notes = (*notes, rule_changes.message(context.workspace, model, table, partial(replay.waiting, context, model)))
