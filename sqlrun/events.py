@@ -10,7 +10,7 @@ from typing import Literal
 from sqlrun.engine_api import UNKNOWN_LINES, LineCounts, Receipt
 from sqlrun.errors import Place
 from sqlrun.outcome import Outcome
-from sqlrun.source_api import NO_SUMS, LineSums
+from sqlrun.source_api import NO_SUMS, CompleteTo, LineSums
 
 # Status of a step: a model, a seed or a landing.
 Status = Literal["success", "error", "skipped", "no-op"]
@@ -72,7 +72,7 @@ class StageReceipt:
     `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` explains a choice made for this tick.
     `path` is the table's, relative to the warehouse; `engine` the one that wrote it, if there was a choice. `counts`:
     of a landing, without the texts of lines that have a column tagged pii. `lines`: the sums of all lines that landed
-    since the published tick.
+    since the published tick. `complete`: of a landing that takes whole transactions, until where.
     """
 
     table: str
@@ -87,6 +87,7 @@ class StageReceipt:
     engine: str = ""
     counts: LineCounts = UNKNOWN_LINES
     lines: LineSums = NO_SUMS
+    complete: CompleteTo | None = None
 
 
 @dataclass(frozen=True, slots=True)

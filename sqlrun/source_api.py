@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from sqlrun.runtime.text_table import counted
@@ -24,6 +25,33 @@ Position = tuple[int | None, int | None]
 Positions = Mapping[str, Position]
 # The position of parts in a checkpoint that records names alone.
 UNKNOWN: Position = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteTo:
+    """The last transaction of a database that its sources have whole, by connection and transaction topic.
+
+    `transaction` is "" if they have none yet; `committed_at` is when the database committed it, None if unknown.
+    `next_offset` is the offset after its mark in the topic. `waiting` messages of later transactions hadn't landed.
+    """
+
+    connection: str
+    topic: str
+    transaction: str = ""
+    committed_at: datetime | None = None
+    next_offset: int = 0
+    waiting: int = 0
+
+    def __str__(self) -> str:
+        """Return the words for it.
+
+        >>> str(CompleteTo("kafka", "shop.transaction", "772")), str(CompleteTo("kafka", "shop.transaction"))
+        ('the transaction 772 of shop.transaction', 'no transaction of shop.transaction yet')
+        """
+        if not self.transaction:
+            return f"no transaction of {self.topic} yet"
+        at = f" at {self.committed_at:%Y-%m-%d %H:%M:%S} UTC" if self.committed_at else ""
+        return f"the transaction {self.transaction} of {self.topic}{at}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.land import source_editor
+from sqlrun.land import change_places, source_editor
+from sqlrun.land.change_places import Places
 from sqlrun.land.drift_query import look
 from sqlrun.land.registered_schema import Compared, compared, compatibility_line
 from sqlrun.land.schema_drift import WORDS, Drift
@@ -77,22 +78,23 @@ def _found(prepared: Prepared, ledger: Ledger) -> list[Found]:
             assert model.source is not None
             table = plan.tables[model.name]
             head = delta_table.head(table.spec.path)
-            drifts = _drifts(engine, table, head, model.source) if head else ()
+            places = change_places.of(model.source, model.own)
+            drifts = _drifts(engine, table, head, model.source, places) if head else ()
             found.append(Found(model.source, model.name, bool(head), drifts))
         return found
     finally:
         engine.close()
 
 
-def _drifts(engine: DuckDBEngine, table: TablePlan, head: int, source: Source) -> tuple[Drift, ...]:
+def _drifts(engine: DuckDBEngine, table: TablePlan, head: int, source: Source, places: Places) -> tuple[Drift, ...]:
     """Return the drift of all lines and of unpublished lines alone: a column may be missing only in the latter."""
     path = table.spec.path
-    whole = look(engine, Relation("feed", path, landing_query.HIDDEN, "new", version=head), source)
+    whole = look(engine, Relation("feed", path, landing_query.HIDDEN, "new", version=head), source, places, head)
     commits = delta_table.effective_commits(path, table.state.version if table.state else 0, head)
     commits = delta_table.landings(path, commits)
     if not commits:
         return whole
-    fresh = look(engine, Relation("feed", path, landing_query.HIDDEN, "changes", commits=commits), source)
+    fresh = look(engine, Relation("feed", path, landing_query.HIDDEN, "changes", commits=commits), source, places, head)
     known = {(d.kind, d.field) for d in whole}
     return (*whole, *(d for d in fresh if (d.kind, d.field) not in known))
 
@@ -113,7 +115,9 @@ def _told(found: list[Found]) -> list[str]:
     lines: list[str] = []
     rows = [_row(each.source, drift) for each in found for drift in each.drifts]
     if rows:
-        lines += log_lines.table(("source", "what", "field", "declared", "seen", "lines", "as in"), rows)
+        heads = ("source", "what", "field", "declared", "seen", "lines", "as in", "first in")
+        origins = any(drift.first for each in found for drift in each.drifts)
+        lines += log_lines.table(heads if origins else heads[:-1], rows if origins else [row[:-1] for row in rows])
     for each in found:
         source = f"{each.source.group}.{each.source.name}"
         if not each.landed:
@@ -152,7 +156,7 @@ def _of_registry(source: str, found: Compared) -> list[str]:
 def _row(source: Source, drift: Drift) -> tuple[object, ...]:
     what = f"{WORDS[drift.kind]}, renamed to {drift.renamed}?" if drift.renamed else WORDS[drift.kind]
     place = f"{source.group}.{source.name}"
-    return (place, what, drift.field, drift.declared, drift.seen, drift.lines, drift.file)
+    return (place, what, drift.field, drift.declared, drift.seen, drift.lines, drift.file, str(drift.first or ""))
 
 
 def _write(root: Path, found: Found) -> list[str]:

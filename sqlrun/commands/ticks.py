@@ -25,6 +25,7 @@ def show_rows(
     from sqlrun.parse.where_clause import condition
     from sqlrun.publish.reader import find, tick_of
     from sqlrun.publish.reader import query as run_query
+    from sqlrun.publish.table_state import complete_to
 
     ledger = pipeline.published_ledger(root, name, env)
     published = tick_of(ledger, tick)
@@ -36,7 +37,8 @@ def show_rows(
     sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
     rows = arrow_rows.plain(run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]))
     names = tuple(c.name for c in relation.columns)
-    what = f"of {model} at {published}"
+    facts = [f", complete to {fact}" for fact in complete_to(published.tables, model)]
+    what = f"of {model} at {published}{''.join(facts)}"
     _print_rows(rows, names, limit, output, what)
     return 0
 

@@ -57,6 +57,7 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 SCALE = re.compile(r"decimal\([0-9]+, ?([0-9]+)\)")
 NESTED = ("array<", "struct<", "map<")
+WHOLE = ("bigint", "int", "smallint", "tinyint")
 BOOLEANS = {"0": "false", "1": "true"}
 EPOCH = datetime(1970, 1, 1)
 # What the names of an event's own fields begin with in a flat object, the more exact one last.
@@ -281,7 +282,13 @@ class ChangeEvents:
         column = self._declared.get(name)
         if value is None or column is None:
             return _written(value)
-        kind, schema = column.type, types.get(name, {})
+        kind = column.type
+        # The two most frequent ones first.
+        if kind == "string" and type(value) is str:
+            return quoted(value)
+        if kind in WHOLE and type(value) is _Number:
+            return str(value)
+        schema = types.get(name, {})
         if kind.startswith("decimal"):
             return self._decimal(kind, value, schema)
         if isinstance(value, _Number) and kind == "date":

@@ -66,7 +66,7 @@ class Writable(Protocol):
 
 @dataclass(slots=True)
 class Script:
-    """Collects the parts of one statement; each (node, row set) is written once under a name.
+    """Collects the parts of one statement; each (node, row set), and each text, is written once under a name.
 
     `changed` names the tables with a change. With `fresh`, every row of `new` counts as an inserted row: the first
     build of a table.
@@ -79,6 +79,7 @@ class Script:
     parts: list[tuple[str, str]] = field(default_factory=list)
     _names: dict[tuple[int, str], str | None] = field(default_factory=dict)
     _nodes: list[Writable] = field(default_factory=list)
+    _named: dict[str, str] = field(default_factory=dict)
     used: set[tuple[str, str]] = field(default_factory=set)
 
     def rows(self, node: Writable, row_set: str) -> str:
@@ -111,9 +112,12 @@ class Script:
         return self.part("\nunion all\n".join(texts), name) if texts else None
 
     def part(self, text: str, name: str) -> str:
-        """Add a SELECT and return its name."""
+        """Add a SELECT and return its name; an equal one that is there already is used again."""
+        if text in self._named:
+            return self._named[text]
         unique = f"_{name}_{len(self.parts) + 1}"
         self.parts.append((unique, text))
+        self._named[text] = unique
         return unique
 
     def table(self, table: str, row_set: str) -> str:

@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlrun.engine_api import Engine, Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.land import schema_drift
+from sqlrun.incremental.stages import Stage
+from sqlrun.land import change_places, schema_drift
+from sqlrun.land.change_places import Places
 from sqlrun.land.schema_drift import Drift
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.project import Source
 
 
-def look(reader: Engine, relation: Relation, source: Source) -> tuple[Drift, ...]:
-    """Return the differences in landed rows; if there are none, one query is enough."""
+def look(
+    reader: Engine, relation: Relation, source: Source, places: Places = change_places.NONE, version: int = 0
+) -> tuple[Drift, ...]:
+    """Return the differences in landed rows; if there are none, one query is enough.
 
-    def rows(sql: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = reader.query(sql, (relation,)).to_pylist()
+    `version` is that of the whole table. Of a database's changes a column is missing only if newer rows lack it than
+    have it: a row that comes late, or again, is as old as its position.
+    """
+
+    def rows(sql: str, *relations: Relation) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = reader.query(sql, relations or (feed,)).to_pylist()
         return found
 
+    feed = replace(relation, columns=(*relation.columns, *places.columns))
     (totals,) = rows(schema_drift.TOTALS)
     if not totals["rescued"] and not totals["lacking"] and not totals["misfits"]:
         return ()
-    lacking = rows(schema_drift.LACKING) if totals["lacking"] else []
-    fields = rows(schema_drift.new_fields()) if totals["rescued"] else []
-    misfits = rows(schema_drift.misfits()) if totals["misfits"] else []
-    return schema_drift.found(source, totals["lines"], lacking, fields, misfits)
+    lacking = schema_drift.names_of(rows(schema_drift.LACKING)) if totals["lacking"] else {}
+    if lacking and places.are_ordered:
+        whole = Relation("whole", feed.path, feed.columns, "new", version=version)
+        (newest,) = rows(schema_drift.newest(places, tuple(lacking)), whole)
+        since = {name: newest[f"c{number}"] or "" for number, name in enumerate(lacking)}
+        found = {name: rows(schema_drift.lacking_since(places, name, at))[0] for name, at in since.items()}
+        lacking = {name: each for name, each in found.items() if each["lines"]}
+    else:
+        lacking = {name: each for name, each in lacking.items() if each["lines"] == totals["lines"]}
+    fields = rows(schema_drift.new_fields(places)) if totals["rescued"] else []
+    misfits = rows(schema_drift.misfits(places)) if totals["misfits"] else []
+    return schema_drift.found(source, lacking, fields, misfits)
 
 
 def refuses(source: Source) -> bool:
@@ -35,20 +53,21 @@ def refuses(source: Source) -> bool:
     return source.on_schema_change == schema_drift.FAIL
 
 
-def judged(context: TickContext, name: str, source: Source) -> str:
+def judged(context: TickContext, stage: Stage, source: Source) -> str:
     """Check the rows that landed since the published tick, and return a note about drift; "" if there is none.
 
     Rows of an unpublished tick are checked again by the next one.
 
     Raises: EngineError (SR602) if the source has drifted and its `on_schema_change` is `fail`.
     """
-    table = context.plan.tables[name]
-    commits = context.commits(name, table.state.version if table.state else 0, context.states[name].version)
+    name = stage.name
+    table, version = context.plan.tables[name], context.states[name].version
+    commits = context.commits(name, table.state.version if table.state else 0, version)
     commits = delta_table.landings(table.spec.path, commits)
     if not commits:
         return ""
     feed = Relation("feed", table.spec.path, landing_query.HIDDEN, "changes", commits=commits)
-    drifts = look(reader_of(context), feed, source)
+    drifts = look(reader_of(context), feed, source, change_places.of(source, stage), version)
     if drifts and refuses(source):
         raise EngineError(schema_drift.refusal(source, drifts), model=name)
     return schema_drift.message(source, name, drifts)

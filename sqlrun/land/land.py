@@ -85,10 +85,12 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     base, project = context.bases[model.name], context.workspace.project.name
     foreign_writers.require_none(model.name, table.spec.path, base, replayed.version, project)
     rules_now = context.workspace.rules_print(model)
-    context.finish(model.name, state_after(table, replayed.version, context.plan.as_of, {}, rules_now))
+    complete = context.complete(model)
+    state = replace(state_after(table, replayed.version, context.plan.as_of, {}, rules_now), complete=complete)
+    context.finish(model.name, state)
     notes = (turn.note if written.receipt.commits else "", *written.notes)
     # Otherwise the landing's checks report drift, in parallel with the next step.
-    drifted = judged(context, model.name, model.source) if refuses(model.source) else ""
+    drifted = judged(context, model.own, model.source) if refuses(model.source) else ""
     notes = (*notes, drifted, replayed.note)
     if not replayed.note:
         notes = (*notes, rule_changes.message(context.workspace, model, table, partial(replay.waiting, context, model)))
@@ -106,6 +108,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         engine=turn.engine.name if turn.engine is not context.engine else "",
         counts=_shown(model, written.counts),
         lines=lines,
+        complete=complete,
     )
 
 

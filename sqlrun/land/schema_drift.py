@@ -15,9 +15,12 @@ from sqlrun.incremental import types
 from sqlrun.incremental.algebra import Type
 from sqlrun.incremental.landing import line_types
 from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land import change_places
+from sqlrun.land.change_places import First, Places
 from sqlrun.load.sources import SCHEMA_CHANGES
 from sqlrun.project import Column, Source
-from sqlrun.runtime.text_table import escaped
+from sqlrun.runtime.text_table import counted, escaped
+from sqlrun.transpile.writer import string
 
 IGNORE, APPEND, FAIL, SYNC = SCHEMA_CHANGES
 Kind = Literal["new", "inside", "missing", "changed", "widened"]
@@ -46,7 +49,8 @@ LACKING = (
 class Drift:
     """One difference: `declared` and `seen` are types ("" if there is none), `file` is one of the files with it.
 
-    `renamed` is the new field that a missing one may have become.
+    `renamed` is the new field that a missing one may have become. `first`: the first change event of a database with
+    it; None for other sources.
     """
 
     kind: Kind
@@ -56,27 +60,48 @@ class Drift:
     declared: str = ""
     seen: str = ""
     renamed: str = ""
+    first: First | None = None
 
 
-def new_fields() -> str:
+def newest(places: Places, names: Sequence[str]) -> str:
+    """Return the query over `whole` of the newest position at which a row has each column, as `c0`, `c1` and so on."""
+    has = [f"not coalesce(contains({landing_query.ABSENT}, {_quoted(name)}), false)" for name in names]
+    items = [f"max({places.value('position')}) filter (where {each}) as c{n}" for n, each in enumerate(has)]
+    return f"select {', '.join(items)} from whole where {places.has_fields()}"
+
+
+def lacking_since(places: Places, name: str, position: str) -> str:
+    """Return the query of the changes after a position that lack a column."""
+    return (
+        f"select count(*) as lines, min({landing_query.ORIGIN}) as file, min({places.row()}) as first from feed\n"
+        f"where contains({landing_query.ABSENT}, {_quoted(name)}) and {places.has_fields()}\n"
+        f"    and {places.value('position')} > {string(position, 'duckdb')}"
+    )
+
+
+def _quoted(name: str) -> str:
+    return string(json.dumps(name, ensure_ascii=False), "duckdb")
+
+
+def new_fields(places: Places = change_places.NONE) -> str:
     """Return the query of the numbers of rescued fields, by name and kind of value."""
     fields = f"try_cast(try_cast({landing_query.RESCUED} as json) as map(varchar, json))"
     cells = (
-        f"select unnest(map_entries({fields})) as cell, {landing_query.ORIGIN} as file\n"
+        f"select unnest(map_entries({fields})) as cell, {landing_query.ORIGIN} as file, {places.row()} as first\n"
         f"    from feed where {landing_query.RESCUED} is not null"
     )
-    return _kinds(f"select cell.key as field, cell.value as value, file from ({cells})", texts=False)
+    return _kinds(f"select cell.key as field, cell.value as value, file, first from ({cells})", texts=False)
 
 
-def misfits() -> str:
+def misfits(places: Places = change_places.NONE) -> str:
     """Return the query of the numbers of values that weren't of their type, by column and kind of value."""
     cells = (
         f"select split_part({landing_query.REASON}, '{MISFIT}', 1) as field,"
-        f" {landing_query.RAW} as raw, {landing_query.ORIGIN} as file\n"
+        f" {landing_query.RAW} as raw, {landing_query.ORIGIN} as file, {places.row()} as first\n"
         f"    from feed where contains({landing_query.REASON}, '{MISFIT}')"
     )
     value = "try_cast(try_cast(raw as json) as map(varchar, json))[field]"
-    return _kinds(f"select field, {value} as value, file from ({cells})", texts=True)
+    return _kinds(f"select field, {value} as value, file, first from ({cells})", texts=True)
 
 
 def _kinds(cells: str, *, texts: bool) -> str:
@@ -86,12 +111,13 @@ def _kinds(cells: str, *, texts: bool) -> str:
     """
     numbers = "json_type(value) not in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT')" if not texts else "true"
     return f"""\
-select field, kind, count(*) as lines, min(file) as file, max(length(ltrim(split_part(said, '.', 1), '+-'))) as whole,
+select field, kind, count(*) as lines, min(file) as file, min(first) as first,
+    max(length(ltrim(split_part(said, '.', 1), '+-'))) as whole,
     max(length(split_part(said, '.', 2))) as fraction,
     min(case when kind = 'whole' then try_cast(said as hugeint) end) as least,
     max(case when kind = 'whole' then try_cast(said as hugeint) end) as greatest
 from (
-    select field, file, said,
+    select field, file, first, said,
         case when value is null or json_type(value) = 'NULL' then 'null'
             when json_type(value) = 'BOOLEAN' then 'boolean'
             when json_type(value) in ('ARRAY', 'OBJECT') then 'string'
@@ -108,31 +134,41 @@ group by field, kind order by field, kind"""
 
 def found(
     source: Source,
-    lines: int,
-    lacking: Iterable[Mapping[str, Any]],
+    missing: Mapping[str, Mapping[str, Any]],
     fields: Sequence[Mapping[str, Any]],
     misfit: Sequence[Mapping[str, Any]],
 ) -> tuple[Drift, ...]:
-    """Return the differences from the counts of the queries."""
+    """Return the differences from the counts of the queries; `missing` has those of each missing column."""
     columns = {c.name: c for c in source.columns}
     drifts: list[Drift] = []
     for name, counts in _by_field(fields).items():
-        total, file = sum(c["lines"] for c in counts), min(c["file"] for c in counts)
+        total, file, first = _together(counts)
         if name not in columns:
-            drifts.append(Drift("new", name, total, file, seen=_seen(counts)))
+            drifts.append(Drift("new", name, total, file, seen=_seen(counts), first=first))
         elif "struct<" in columns[name].type:
-            drifts.append(Drift("inside", name, total, file, columns[name].type))
-    absent: dict[str, int] = {}
-    files: dict[str, str] = {}
-    for row in lacking:
-        for name in json.loads(f"[{row['names']}]"):
-            absent[name] = absent.get(name, 0) + row["lines"]
-            files.setdefault(name, row["file"])
-    for name, column in columns.items():
-        if lines and absent.get(name) == lines:
-            drifts.append(Drift("missing", name, lines, files[name], column.type, renamed=_renamed(column, drifts)))
+            drifts.append(Drift("inside", name, total, file, columns[name].type, first=first))
+    for name in filter(missing.__contains__, columns):
+        total, file, first = _together([missing[name]])
+        renamed = _renamed(columns[name], drifts)
+        drifts.append(Drift("missing", name, total, file, columns[name].type, renamed=renamed, first=first))
     drifts += [_misfit(columns.get(name), name, counts) for name, counts in _by_field(misfit).items()]
     return tuple(drifts)
+
+
+def names_of(lacking: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the lines that lack each column: their number, and one of the files."""
+    absent: dict[str, dict[str, Any]] = {}
+    for row in lacking:
+        for name in json.loads(f"[{row['names']}]"):
+            each = absent.setdefault(name, {"lines": 0, "file": row["file"]})
+            each["lines"] += row["lines"]
+    return absent
+
+
+def _together(counts: Sequence[Mapping[str, Any]]) -> tuple[int, str, First | None]:
+    """Return the number of lines, one of the files, and the first change event."""
+    first = change_places.earliest([change_places.found(count.get("first")) for count in counts])
+    return sum(count["lines"] for count in counts), min(count["file"] for count in counts), first
 
 
 def _by_field(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -147,13 +183,13 @@ def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -
 
     For a field inside a struct the types are unknown.
     """
-    total, file = sum(c["lines"] for c in counts), min(c["file"] for c in counts)
+    total, file, first = _together(counts)
     if column is None:
-        return Drift("changed", name, total, file)
+        return Drift("changed", name, total, file, first=first)
     seen = _seen(counts)
     both = union(column.type, seen)
     wider = _digits(column.type) is not None and _digits(both) is not None
-    return Drift("widened" if wider else "changed", name, total, file, column.type, both)
+    return Drift("widened" if wider else "changed", name, total, file, column.type, both, first=first)
 
 
 def _renamed(column: Column, drifts: Iterable[Drift]) -> str:
@@ -256,13 +292,15 @@ def listed(drifts: Iterable[Drift]) -> str:
 
 
 def _sentence(drift: Drift) -> str:
-    count = f"{drift.lines:,} line{'' if drift.lines == 1 else 's'}, as in {drift.file}"
+    count = f"{counted(drift.lines, 'line')}, as in {drift.file}"
+    if drift.first is not None:
+        count += f", first in {drift.first}"
     match drift.kind:
         case "new" | "inside":
             return f"{WORDS[drift.kind]} {drift.field}{' ' + drift.seen if drift.seen else ''} ({count})"
         case "missing":
             maybe = f", renamed to {drift.renamed}?" if drift.renamed else ""
-            return f"{drift.field} is missing in all {count}{maybe}"
+            return f"{drift.field} is missing in {'all ' if drift.first is None else ''}{count}{maybe}"
         case _:
             seen = f": {drift.seen} would fit" if drift.seen else ""
             return f"{drift.field} is not of type {drift.declared or 'its type'} ({count}){seen}"

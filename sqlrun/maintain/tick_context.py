@@ -15,7 +15,7 @@ from sqlrun.plan.values import TickPlan, Workspace
 from sqlrun.project import Connection, Source
 from sqlrun.publish import environment_paths
 from sqlrun.publish.table_state import TableState, is_source
-from sqlrun.source_api import SourceReader
+from sqlrun.source_api import CompleteTo, SourceReader
 from sqlrun.sources import factory
 from sqlrun.sources.whole_transactions import Group
 from sqlrun.system_tables.measure_history import History
@@ -64,6 +64,15 @@ class TickContext:
         reader = factory.reader_of(self.workspace.project.root, model.source, self.connections)
         group = self._group_of(model.source)
         return reader if group is None else factory.bound(reader, group)
+
+    def complete(self, model: Compiled) -> CompleteTo | None:
+        """Return until where a landing has whole transactions; None if its source doesn't take them."""
+        assert model.source is not None
+        group = self._group_of(model.source)
+        if group is None:
+            return None
+        before = self.plan.tables[model.name].state
+        return group.complete() or (before.complete if before else None)
 
     def renew_cuts(self) -> None:
         """Let the next landing of sources that take whole transactions find the newest one."""

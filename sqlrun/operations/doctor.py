@@ -23,7 +23,7 @@ from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import text_table
 from sqlrun.storage.factory import storage_of
-from sqlrun.system_tables import check_results, intake, measures, receipts
+from sqlrun.system_tables import check_results, completeness, intake, measures, receipts
 
 SET_ASIDE = "_sqlrun/set_aside"
 CHAIN = 20
@@ -143,6 +143,7 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
         ("measures", measures),
         ("quarantine", quarantine_log),
         ("intake", intake),
+        ("completeness", completeness),
     )
     for name, book in books:
         path = str(PurePosixPath(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))

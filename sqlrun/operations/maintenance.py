@@ -26,7 +26,7 @@ from sqlrun.publish.table_state import Published, TableState
 from sqlrun.sources import checkpoint
 from sqlrun.storage import lock
 from sqlrun.storage.factory import storage_of
-from sqlrun.system_tables import check_results, intake, measures, receipts
+from sqlrun.system_tables import check_results, completeness, intake, measures, receipts
 
 # Readers that opened a table before its tick was replaced may still be reading.
 READERS = timedelta(hours=1)
@@ -127,6 +127,7 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
         ledger.path: of_old_ticks,
         receipts.path_of(ledger.warehouse, ledger.env): of_old_ticks,
         check_results.path_of(ledger.warehouse, ledger.env): of_old_ticks,
+        completeness.path_of(ledger.warehouse, ledger.env): of_old_ticks,
         intake.path_of(ledger.warehouse, ledger.env): f"{of_old_ticks} and lost_because is null",  # losses stay visible
         measures.path_of(ledger.warehouse, ledger.env): "",  # comparisons need weeks of measures
     }

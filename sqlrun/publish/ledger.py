@@ -99,7 +99,7 @@ class Ledger:
         assert self.env, "the production environment can't be dropped"
         used = self.read().last_tick
         self._storage.put(f"{self._folder}/last_tick", str(used).encode(), synced=True)
-        for part in ("ledger", "receipts", "checks", "measures", "quarantine", "intake"):
+        for part in ("ledger", "receipts", "checks", "measures", "quarantine", "intake", "completeness"):
             with contextlib.suppress(OSError):
                 self._storage.delete_folder(f"{self._folder}/{part}")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from sqlrun.project import is_state_table
 from sqlrun.runtime.clock import parse_time
+from sqlrun.source_api import CompleteTo
 
 # Begins the path of a table that others write, among a table's inputs. No folder of a warehouse begins so.
 SOURCE = "source:"
@@ -45,7 +47,8 @@ class TableState:
 
     `as_of` is the time of the tick that last maintained the table; `content` the hash of a seed's rows, or
     of the rules that validated a landing table's lines;
-    `checksum` the sum of hashes of its rows (`checksums.py`), "" if unknown.
+    `checksum` the sum of hashes of its rows (`checksums.py`), "" if unknown;
+    `complete` until where a landing table has whole transactions, None if it doesn't take them.
     """
 
     path: str
@@ -56,6 +59,7 @@ class TableState:
     columns: tuple[tuple[str, str], ...] = ()
     where: str = ""
     checksum: str = ""
+    complete: CompleteTo | None = None
 
     def with_checksum(self, text: str) -> TableState:
         """Return this state with a checksum."""
@@ -92,6 +96,7 @@ def to_json(tables: Mapping[str, TableState]) -> str:
                 "columns": [list(c) for c in t.columns],
                 "where": t.where,
                 "checksum": t.checksum,
+                **({} if t.complete is None else {"complete": _complete_json(t.complete)}),
             }
             for name, t in tables.items()
         },
@@ -117,9 +122,45 @@ def from_json(text: str) -> dict[str, TableState]:
             columns=tuple((c[0], c[1]) for c in t.get("columns", ())),
             where=t.get("where", ""),
             checksum=t.get("checksum", ""),
+            complete=_complete_of(t.get("complete")),
         )
         for name, t in json.loads(text).items()
     }
+
+
+def _complete_json(complete: CompleteTo) -> dict[str, Any]:
+    at = complete.committed_at
+    return {**asdict(complete), "committed_at": None if at is None else at.isoformat()}
+
+
+def _complete_of(found: Mapping[str, Any] | None) -> CompleteTo | None:
+    """Return the fact that `_complete_json` wrote; None for a table that has none."""
+    if found is None:
+        return None
+    at = found["committed_at"]
+    return CompleteTo(**{**found, "committed_at": None if at is None else parse_time(at)})
+
+
+def complete_to(tables: Mapping[str, TableState], name: str) -> tuple[CompleteTo, ...]:
+    """Return until where a table has whole transactions: a fact for each database below it.
+
+    Leave out a database if the table hasn't read the newest rows of its landing tables.
+    """
+    found: dict[tuple[str, str], set[CompleteTo | None]] = {}
+    seen, pending = set[tuple[str, bool]](), [(name, True)]
+    while pending:
+        one = pending.pop()
+        if one in seen or one[0] not in tables:
+            continue
+        seen.add(one)
+        state, is_newest = tables[one[0]], one[1]
+        if state.complete is not None:
+            key = state.complete.connection, state.complete.topic
+            found.setdefault(key, set()).add(state.complete if is_newest else None)
+        for each, read in state.inputs.items():
+            now = tables.get(each)
+            pending.append((each, is_newest and now is not None and (now.path, now.version) == read))
+    return tuple(fact for _, facts in sorted(found.items()) if len(facts) == 1 for fact in facts if fact is not None)
 
 
 def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:

@@ -15,7 +15,7 @@ from sqlrun.version import __version__
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 
 # Fields of a table's run stats that are in its step's result.
-COUNTED = ("counts", "lines")
+COUNTED = ("counts", "lines", "complete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "drop_reasons": dict(node.dropped),
         "drop_samples": [asdict(sample) for stage in node.stages for sample in stage.counts.samples],
         "lines": None if node.lines == NO_SUMS else _lines(node.lines),
+        "complete_to": None if own is None or own.complete is None else asdict(own.complete),
         "version": own.version if own else None,
         "strategy": own.strategy if own else kind,
         "reason": own.reason if own else "",

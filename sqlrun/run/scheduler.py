@@ -308,7 +308,7 @@ def _checked(
 
 def _drifted(context: TickContext, model: Compiled) -> str:
     """Return how landed rows differ from their source's declaration; "" if the source rejects those anyway."""
-    return "" if model.source is None or refuses(model.source) else judged(context, model.name, model.source)
+    return "" if model.source is None or refuses(model.source) else judged(context, model.own, model.source)
 
 
 def _result(

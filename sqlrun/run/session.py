@@ -37,7 +37,7 @@ from sqlrun.run.tick import Request, tick
 from sqlrun.runtime import stopping
 from sqlrun.runtime.clock import floor, parse_time
 from sqlrun.storage import lock
-from sqlrun.system_tables import check_results, measures, receipts
+from sqlrun.system_tables import check_results, completeness, measures, receipts
 
 STOPPED = "Stopped. This tick is not published; the next build rolls it back."
 # With --every: how long before a tick its files start to land. With shorter steps they land in the tick itself.
@@ -277,6 +277,7 @@ class Session:
             partial(receipts.write, warehouse, result, self._writer, now, env),
             partial(check_results.write, warehouse, result, now, env),
             partial(measures.write, warehouse, result, now, env),
+            partial(completeness.write, warehouse, result, now, env),
         )
 
         def carry_out(write: Callable[[], None]) -> None:

@@ -21,7 +21,7 @@ from sqlrun.decoding.transaction_marks import Mark
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.errors import SourceError
 from sqlrun.runtime.text_table import counted
-from sqlrun.source_api import Decode
+from sqlrun.source_api import CompleteTo, Decode
 from sqlrun.sources.kafka import Kafka, limited
 from sqlrun.sources.kafka_client import Client, Key, OffsetsGoneError
 from sqlrun.sources.kafka_part import Part
@@ -85,6 +85,16 @@ class Group:
                     self._failure = error
                     raise
             return self._cut.ends
+
+    def complete(self) -> CompleteTo | None:
+        """Return until where the tick has whole transactions; None if no member looked for new messages."""
+        with self._lock:
+            found = self._cut
+        if found is None:
+            return None
+        last, connection = found.complete, self.members[0].topic.connection
+        at = EPOCH + timedelta(milliseconds=last.committed) if last.committed else None
+        return CompleteTo(connection, self.topic, last.transaction, at, last.offset, found.waiting)
 
     def notes(self) -> tuple[str, ...]:
         """Return what a tick must say, once: until where it is complete if messages wait, and marks that are gone."""

@@ -77,6 +77,7 @@ def test_splitting_a_statement_reverses_joining(case: Case) -> None:
         every, final = parts.split(text)
 
         assert parts.joined(every, final) == text
+        assert len({body for _, body in every}) == len(every), "a part is written twice"
         assert not text.startswith("with\n") or every
         assert not re.search(r"^with\n", final)
         *before, last = lengths(every, final, parts.first(every, final, 30))

@@ -20,7 +20,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.land import quarantine_query
 from sqlrun.publish import ledger
 from sqlrun.runtime.arrow_rows import made, plain
-from sqlrun.system_tables import check_results, measures, receipts
+from sqlrun.system_tables import check_results, completeness, measures, receipts
 
 AT = datetime(2026, 1, 31, 12, 5, 0, 123456, timezone.utc)
 
@@ -121,7 +121,15 @@ def test_lists_survive_a_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", [ledger.COLUMNS, receipts.COLUMNS, check_results.COLUMNS, measures.COLUMNS, quarantine_query.BOOK]
+    "columns",
+    [
+        ledger.COLUMNS,
+        receipts.COLUMNS,
+        check_results.COLUMNS,
+        measures.COLUMNS,
+        completeness.COLUMNS,
+        quarantine_query.BOOK,
+    ],
 )
 def test_system_tables_have_supported_types(columns: tuple[StoredColumn, ...]) -> None:
     assert {column.type for column in columns} <= {*VALUES, "array<string>"}

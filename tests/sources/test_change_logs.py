@@ -30,6 +30,7 @@ USERS = [
     (125, "Mercedes", "Mexicali", "UPDATE", 5),
     (123, "Isabel", "Chihuahua", "UPDATE", 5),
 ]
+TRACKED = "{{ history_rows(ref('user_changes'), key=['user_id'], columns=['name', 'city'], track=['name']) }}\n"
 TRUNCATE = (None, None, None, "TRUNCATE", 3)
 
 
@@ -90,3 +91,58 @@ def test_a_truncate_removes_what_came_before_it(tmp_path: Path) -> None:
     land(made, [*USERS, TRUNCATE], [5, 4])
 
     assert [(r["user_id"], r["city"]) for r in made.rows("users")] == [(125, "Guadalajara")]
+
+
+def versions(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the versions of a log: a version begins with another name, and has the newest city."""
+    found, now = list[tuple[Any, ...]](), dict[int, tuple[Any, ...]]()
+    for key, name, city, operation, number in sorted(set(rows), key=lambda row: row[-1]):
+        ended = [key] if key is not None else list(now)
+        if operation in ("INSERT", "UPDATE") and key in now and now[key][1] == name:
+            now[key] = (key, name, city, now[key][3], None)
+            continue
+        found += [(*now.pop(each)[:4], number) for each in ended if each in now]
+        if operation in ("INSERT", "UPDATE"):
+            now[key] = (key, name, city, number, None)
+    return sorted([*found, *now.values()], key=lambda row: (row[0], row[3]))
+
+
+def tracked(folder: Path, rows: list[tuple[Any, ...]], sizes: list[int]) -> list[tuple[Any, ...]]:
+    """Land a log, and return the history that follows the name alone."""
+    made = site(folder)
+    (folder / "models/marts/user_history.sql").write_text(TRACKED)
+    land(Site(folder, made.engine), rows, sizes)
+    history = Site(folder, made.engine).rows("user_history")
+    assert all(row["is_current"] == (row["valid_to"] is None) for row in history)
+    found = [(r["user_id"], r["name"], r["city"], r["valid_from"], r["valid_to"]) for r in history]
+    return sorted(found, key=lambda row: (row[0], row[3]))
+
+
+def test_a_version_begins_where_a_tracked_column_changes(tmp_path: Path) -> None:
+    """The example of `TRACK HISTORY ON * EXCEPT (city)` of Spark's declarative pipelines."""
+    found = tracked(tmp_path, list(USERS), [3, 5])
+
+    assert found == versions(USERS)
+    assert found == [
+        (123, "Isabel", "Chihuahua", 1, 6),
+        (124, "Raul", "Oaxaca", 1, None),
+        (125, "Mercedes", "Guadalajara", 2, None),
+        (126, "Lily", "Cancun", 2, None),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tracked_versions_of_a_random_log_are_those_of_the_log_in_order(tmp_path: Path, seed: int) -> None:
+    """Changes come late and twice, keys are deleted and used again, and the table is truncated."""
+    random = Random(seed)
+    rows: list[tuple[Any, ...]] = []
+    for number in range(1, 60):
+        operation = random.choices(("INSERT", "UPDATE", "DELETE", "TRUNCATE"), (4, 10, 3, 1))[0]
+        row = (random.randint(1, 4), random.choice(("a", "b", None)), random.choice("xyz"))
+        empty = {"DELETE": (row[0], None, None), "TRUNCATE": (None, None, None)}
+        rows.append((*empty.get(operation, row), operation, number))
+    expected = versions(rows)
+    rows += random.sample(rows, 8)
+    rows.sort(key=lambda row: row[-1] + random.random() * 20)
+
+    assert tracked(tmp_path, rows, [20, 10, 10, 10, 17]) == expected

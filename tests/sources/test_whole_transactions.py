@@ -11,11 +11,17 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
 
+from sqlrun.cli.main import main
 from sqlrun.engines import planned_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import SourceError
+from sqlrun.publish.table_state import complete_to
+from sqlrun.report.run_results import node_result
 from sqlrun.sources import whole_transactions
+from sqlrun.system_tables import completeness
 from tests.support.commits import TOPIC, Commits, Lagging, Sent, events, with_crashes
 from tests.support.commits_site import Databases
 from tests.support.servers import topics
@@ -83,6 +89,41 @@ def test_what_waits_is_told_and_lands_when_it_is_complete(tmp_path: Path, broker
     made.send([late])
     assert "complete to" not in "\n".join(ticked(made, 1))
     assert whole(made, log) == last
+
+
+def test_until_where_a_mart_is_complete_is_a_fact_of_the_tick(tmp_path: Path, broker: Broker) -> None:
+    """The ledger has it, the system table, the results of the build, and `show`; a rollback has the earlier one."""
+    made, log = Databases(tmp_path, broker, ENGINE), made_log(3, 1, 30)
+    last = log[-1].transaction
+    late = next(one for one in reversed(log) if one.topic != TOPIC and one.transaction == last)
+    made.send(one for one in log if one is not late)
+    result = made.site.tick(AT)
+    completeness.write(made.site.warehouse, result, AT)
+
+    published = made.site.ledger.read().published
+    assert published is not None
+    (fact,) = complete_to(published.tables, "totals")
+    assert (fact.connection, fact.topic, fact.transaction) == ("kafka", made.marks, str(last - 1))
+    assert fact.waiting > 0 and fact.committed_at is not None
+    assert fact == published.tables["items"].complete
+    (row,) = DeltaTable(completeness.path_of(made.site.warehouse)).to_pyarrow_table().to_pylist()
+    assert {name: row[name] for name in ("tick", "published", "transaction", "waiting", "next_offset")} == {
+        "tick": 1, "published": True, "transaction": str(last - 1), "waiting": fact.waiting,
+        "next_offset": fact.next_offset,
+    }  # fmt: skip
+    landed = next(node for node in result.nodes if node.name == "orders")
+    response: Any = node_result("shop", landed, AT)["adapter_response"]
+    assert response["complete_to"]["transaction"] == str(last - 1)
+    shown = CliRunner().invoke(main, ["--project-dir", str(tmp_path), "show", "totals"]).output
+    assert f"complete to the transaction {last - 1} of {made.marks} at 2026-05-04 12:" in shown
+
+    made.send([late])
+    ticked(made, 1)
+    ticked(made, 2)  # nothing new
+    now = made.site.ledger.read().published
+    assert now is not None
+    (fact,) = complete_to(now.tables, "totals")
+    assert (fact.transaction, fact.waiting) == (str(last), 0)
 
 
 def test_a_tick_that_died_between_two_landings_ends_at_one_transaction(tmp_path: Path, broker: Broker) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
+from tests.land.test_change_drift import rows_are_right
 from tests.sources import test_maxwell, test_mongodb, test_mysql
 from tests.sources.test_changes import holds, project, through_a_topic
 from tests.support.servers import jars
@@ -18,6 +19,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.mark.long
 def test_a_log_in_files_is_the_database(tmp_path: Path, engine: SparkEngine) -> None:
     holds(project(tmp_path, engine), 0, 15)
+
+
+@pytest.mark.long
+def test_rows_before_and_after_an_alteration_are_right(tmp_path: Path, engine: SparkEngine) -> None:
+    rows_are_right(tmp_path, "sync", engine)
 
 
 @pytest.mark.long

@@ -35,7 +35,8 @@ ROOMS = ("models", "macros", "seeds", "snapshots", "expectations", "profiles", "
 def copy_project(folder: Path) -> Path:
     """Copy the analyst's files; data and tables belong to the test."""
     for room in ROOMS:
-        shutil.copytree(ROOT / room, folder / room)
+        if (ROOT / room).is_dir():
+            shutil.copytree(ROOT / room, folder / room)
     shutil.copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
     (folder / "data" / "orders").mkdir(parents=True)
     return folder

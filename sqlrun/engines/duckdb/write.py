@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import date, datetime, timezone
 from pathlib import PurePosixPath
 from typing import Any
@@ -87,6 +88,7 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     """Execute a MERGE: join the delta with the target in DuckDB, then write the rows that differ."""
     if not _made(session, "s", statement.delta):
         return 0
+    statement = _comparing(session, statement)
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
     target_files = delta_table.files_at(table, {key for key, _, _ in ranges})
     files = list(filter(_keeper(partitions, ranges), target_files))
@@ -110,6 +112,19 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     rows = session.sql("select * from _apply").to_arrow_table()
     _merge(table, rows, write, statement, _literals(partitions, ranges), commit)
     return int(sum(kinds.values()))
+
+
+def _comparing(session: Any, statement: Merge) -> Merge:
+    """Return the statement with `=` for each key column of `s` without NULL: DuckDB then reads matched rows alone.
+
+    A null-safe comparison passes no keys to the scan of the target, so DuckDB would decode every row of it.
+    """
+    if not statement.null_safe:
+        return statement
+    names = [identifier(key, "duckdb") for key in statement.null_safe]
+    (found,) = session.execute(f"select {', '.join(f'count({name}) < count(*)' for name in names)} from s").fetchall()
+    unsure = tuple(key for key, has_nulls in zip(statement.null_safe, found, strict=True) if has_nulls)
+    return dataclasses.replace(statement, null_safe=unsure)
 
 
 def _applied(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]], reads: Any) -> str:

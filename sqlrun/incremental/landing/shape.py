@@ -27,6 +27,13 @@ class Shape:
     condition: exp.Expr | None
 
 
+def renamed(node: Node) -> dict[str, str]:
+    """Return the selected columns that are columns of the source as they are, with the source's names for them."""
+    found = shape_of(node)
+    items = found.items if found is not None else ()
+    return {name: item.name for name, item in items if isinstance(item, exp.Column)}
+
+
 def shape_of(node: Node) -> Shape | None:
     """Return the shape of a query; None if it does more than filter and compute columns of one source.
 

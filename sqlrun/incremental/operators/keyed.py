@@ -22,14 +22,27 @@ def changes(node: Unary, keys: tuple[str, ...], script: Script) -> list[str]:
     if moved is None:
         return []
     again: Node = node
-    # Inserted and deleted rows both affect their group; an update of the key affects two groups.
     if keys:
-        relation = script.part(f"select distinct {numbered(keys, script)} from {moved}", "touched")
-        child = restrict(node.child, relation, {key: f"k{n + 1}" for n, key in enumerate(keys)})
-        again = node.with_children((child,))
+        again = node.with_children((_affected(node, keys, moved, script),))
     columns = script.names(again.columns)
     # f(post-state) - f(pre-state), each over the affected groups alone. Rows that stay equal cancel out.
     return [
         f"select {columns}, {weight} as {WEIGHT} from {script.rows(again, row_set)}"
         for row_set, weight in (("new", 1), ("old", -1))
     ]
+
+
+def _affected(node: Unary, keys: tuple[str, ...], moved: str, script: Script) -> Node:
+    """Return the input with the affected groups alone; `moved` is its change."""
+    # Inserted and deleted rows both affect their group; an update of the key affects two groups.
+    relation = script.part(f"select distinct {numbered(keys, script)} from {moved}", "touched")
+    return restrict(node.child, relation, {key: f"k{n + 1}" for n, key in enumerate(keys)})
+
+
+def support(node: Unary, keys: tuple[str, ...], of: tuple[str, ...], script: Script) -> list[str]:
+    """Return the values of the input's columns `of` in the groups that `changes` recomputes, without computing them."""
+    moved = script.changes(node.child)
+    if moved is None:
+        return []
+    child = _affected(node, keys, moved, script) if keys else node.child
+    return [f"select distinct {numbered(of, script)} from {script.rows(child, state)}" for state in ("new", "old")]

@@ -97,12 +97,14 @@ class Window(Unary):
         return below(self, relation, keys, {c: k for c, k in keys.items() if c in self.partition})
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Return the input's affected keys if all are partition columns, else the keys of the changes."""
+        """Return the input's affected keys if all are partition columns, else the keys in affected partitions."""
         # A changed row may change the functions of any other row in its partition. For other columns than those of the
-        # partition, only the changes of the result show which values are affected.
-        if not set(keys) <= set(self.partition):
-            return of_changes(self, keys, script)
-        return self.child.support(keys, script)
+        # partition, its rows before and after show which values are affected; a function's value needs computing.
+        if set(keys) <= set(self.partition):
+            return self.child.support(keys, script)
+        if set(keys) <= set(self.child.columns):
+            return keyed.support(self, self.partition, keys, script)
+        return of_changes(self, keys, script)
 
 
 def _type(item: exp.Window, inner: Mapping[str, Type]) -> Type:

@@ -17,18 +17,21 @@ is a whole query: the text of a model, or a query in FROM.
 with
 
 latest as (
-    select {{ (key + columns) | join(', ') }}, op, position
-    from {{ changes }}
-    where op <> 't'
+    -- the hidden table of the newest changes has these columns alone
+    select *
+    from (select {{ (key + columns) | join(', ') }}, op, position from {{ changes }} where op <> 't') as changes
     qualify row_number() over (partition by {{ keys }} order by position desc) = 1
 )
 {%- for column in unavailable %},
 
 known_{{ loop.index }} as (
     -- an insert without the value moved the row from another key, whose values aren't this key's
-    select {{ keys }}, {{ column }}, not array_contains(unavailable, '{{ column }}') as is_known
-    from {{ changes }}
-    where op <> 't' and (op = 'c' or not array_contains(unavailable, '{{ column }}'))
+    select *
+    from (
+        select {{ keys }}, {{ column }}, not array_contains(unavailable, '{{ column }}') as is_known, position
+        from {{ changes }}
+        where op <> 't' and (op = 'c' or not array_contains(unavailable, '{{ column }}'))
+    ) as changes
     qualify row_number() over (partition by {{ keys }} order by position desc) = 1
 )
 {%- endfor %}

@@ -2,15 +2,18 @@
 
 The arguments are as in `current_rows`, and `changes` has `committed_at`, too. A version is valid in the half-open span
 [valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A deletion or a TRUNCATE ends a version
-and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. The grain is the key and
-`position`. It is a whole query: the text of a model, or a query in FROM.
+and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. With `track`, a list of columns,
+a change begins a version only if one of them differs; the other columns have their newest value in the version. The
+grain is the key and `position`, that of the change that began the version. It is a whole query: the text of a model,
+or a query in FROM.
 
-    {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance']) }}
+    {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance'], track=['name']) }}
 -#}
-{%- macro history_rows(changes, key, columns, snapshots=false, old_key=[]) -%}
+{%- macro history_rows(changes, key, columns, snapshots=false, old_key=[], track=none) -%}
 {%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
 {%- set old_key = [old_key] if old_key is string else old_key -%}
+{%- set track = [track] if track is string else track -%}
 with
 
 once as (
@@ -86,7 +89,11 @@ moved as (
 )
 {%- endif %}
 {%- set ended = ["moved.ended_at", "truncated.ended_at"] if old_key else ["truncated.ended_at"] %}
+{%- if track is not none %},
 
+steps as (
+{%- else %}
+{% endif %}
 select
     {%- for column in key + columns %}
     versions.{{ column }},
@@ -95,6 +102,9 @@ select
     versions.valid_from,
     coalesce({{ ended | join(', ') }}, versions.next_from) as valid_to,
     versions.next_from is null and {{ ended | join(' is null and ') }} is null as is_current
+    {%- if track is not none %},
+    case when {{ ended | join(' is null and ') }} is null then versions.next_position end as next_position
+    {%- endif %}
 from versions
 left join truncated
     on {% for column in key %}versions.{{ column }} = truncated.{{ column }} and {% endfor -%}
@@ -105,4 +115,43 @@ left join moved
     versions.position = moved.position
 {%- endif %}
 where versions.op <> 'd'
+{%- if track is not none %}
+),
+
+marked as (
+    -- a step goes on if the one before it ends where it begins, with the same values of the tracked columns
+    select
+        *,
+        lag(next_position) over (partition by {{ keys }} order by position) = position
+        {%- for column in track %}
+        and lag({{ column }}) over (partition by {{ keys }} order by position) is not distinct from {{ column }}
+        {%- endfor %} as track_goes_on
+    from steps
+),
+
+numbered as (
+    select
+        *,
+        sum(case when track_goes_on then 0 else 1 end) over (partition by {{ keys }} order by position) as track_version
+    from marked
+),
+
+spanned as (
+    select
+        *,
+        first_value(position) over (partition by {{ keys }}, track_version order by position) as track_first_position,
+        first_value(valid_from) over (partition by {{ keys }}, track_version order by position) as track_first_from,
+        row_number() over (partition by {{ keys }}, track_version order by position desc) as track_from_the_end
+    from numbered
+)
+
+select
+    {{ (key + columns) | join(',\n    ') }},
+    track_first_position as position,
+    track_first_from as valid_from,
+    valid_to,
+    is_current
+from spanned
+where track_from_the_end = 1
+{%- endif %}
 {%- endmacro -%}
