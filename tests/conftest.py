@@ -25,7 +25,7 @@ gc.set_threshold(200_000, 10, 10)
 
 
 # `make test` runs so many cases of a slow test with parameters, spread over all of them; the others are `long`.
-SAMPLE = 6
+SAMPLE = 4
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -92,6 +92,7 @@ def test_a_foreign_change_to_a_landing_table_is_refused_until_rolled_back(site: 
     true(site, 3, 9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", first_of(CHANGES, "delete", "reshape"))
 def test_other_tables_return_to_the_published_version(site: Site, how: str) -> None:
     """All kinds at once, each reported separately."""

@@ -479,7 +479,7 @@ def moved(text: str) -> str:
 # The pages whose commands need a broker.
 FROM_KAFKA, FROM_NATS, FROM_KINESIS = "land-from-kafka.md", "forward-from-nats.md", "forward-from-kinesis.md"
 # The pages whose commands run in `make test`; the others take minutes together, and run in `make test-all` alone.
-FIRST = {"README.md", "add-a-model.md", "land-a-database.md", "record-a-history.md"}
+FIRST = {"README.md", "add-a-model.md"}
 
 
 @pytest.mark.slow

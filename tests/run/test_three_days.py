@@ -13,6 +13,7 @@ from tests.support.script import START, crafted, play
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_every_table_equals_its_query_after_every_tick(tmp_path: Path) -> None:
     """Late, repeated, corrected, cancelled, stale, future and broken orders; skipped, empty and repeated ticks."""
     site = Site(copy_project(tmp_path), DuckDBEngine())

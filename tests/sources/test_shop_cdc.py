@@ -73,6 +73,7 @@ def caught_up(site: Site, postgres: Postgres, number: int) -> None:
         assert site.tick(AT + timedelta(seconds=number)).published
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_database_has_the_numbers_of_the_events(tmp_path: Path, postgres: Postgres, broker: Broker) -> None:
     """Each tick is the database at one of its transactions, and the last has the marts of the reference project."""

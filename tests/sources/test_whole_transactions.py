@@ -53,9 +53,8 @@ def made_log(seed: int, partitions: int, transactions: int) -> list[Sent]:
     return [one for _ in range(transactions) for one in commits.transaction()]
 
 
-@pytest.mark.parametrize(
-    ("seed", "partitions", "crashes"), [pytest.param(0, 1, 0.0, marks=pytest.mark.long), (1, 3, 0.05)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "partitions", "crashes"), [(0, 1, 0.0), (1, 3, 0.05)])
 def test_every_tick_has_whole_transactions(
     tmp_path: Path, broker: Broker, seed: int, partitions: int, crashes: float
 ) -> None:
@@ -155,6 +154,7 @@ def test_a_transaction_may_be_larger_than_a_tick(tmp_path: Path, broker: Broker)
     assert numbers[-1] == 12 and len({*numbers}) > 3
 
 
+@pytest.mark.long
 def test_a_lost_file_and_a_source_that_landed_before_cost_time_alone(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE, 3), made_log(8, 3, 30)
     declared = tmp_path / "models/_sources.yml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.support.projects import Site
 from tests.support.servers.kafka import Broker
 
 pytestmark = pytest.mark.spark
+MANY = 100_000 if os.environ.get("SQLRUN_EXHAUSTIVE") else 20_000
 
 
 def result(one: Folder) -> tuple[Any, ...]:
@@ -43,10 +45,10 @@ def test_the_same_orders_land_on_spark_as_on_duckdb(tmp_path: Path, engine: Spar
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_every_kind_of_source_lands_100_000_orders_as_on_duckdb(
+def test_every_kind_of_source_lands_many_orders_as_on_duckdb(
     tmp_path: Path, engine: SparkEngine, broker: Broker
 ) -> None:
-    rows = orders(100_000)
+    rows = orders(MANY)
     expected = same_orders.from_files(tmp_path / "duckdb", DuckDBEngine(), "lines", rows)
     for kind in FORMATS:
         found = same_orders.from_files(tmp_path / kind, engine, kind, rows)
