@@ -8,7 +8,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # If it is set, each process compiles all modules and tests again: ten seconds of each test run.
 unexport PYTHONDONTWRITEBYTECODE
-# Only `make test-all` runs the tests that take minutes.
+# Only `make test-all` runs the long tests.
 BUT := and not long
 # The tests on Spark have their own folder, so that the others needn't collect it.
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
@@ -24,7 +24,7 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
-test: java chromium servers $(INSTALLED) ## Run the tests, on Spark too, without the ones that take minutes
+test: java chromium servers $(INSTALLED) ## Run the tests, on Spark too, without the long ones
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-plain
 
 test-all: java chromium servers $(INSTALLED) ## Run all tests

@@ -210,8 +210,7 @@ def statement_text(workspace: Workspace, model: Compiled, stage: Stage, dialect:
         return landing_query.query(stage, model.source, workspace.rules.get(model.name, ()), dialect, now)
     moment = Moment(now, now - timedelta(minutes=5))
     queries = {m.name: m.query for m in workspace.models}
-    runs_whole = stage.method == "full" or stage.node is None
-    full = whole_query(queries, model.name, workspace.views, moment, dialect) if runs_whole else ""
+    full = whole_query(queries, model.name, workspace.views, moment, dialect) if stage.node is None else ""
     prepared = prepare(stage, Tick(moment, frozenset(stage.inputs), fresh=False), dialect, full)
     assert prepared is not None
     return _statement(parameters.bound(prepared.statement, moment.parameters, dialect), stage.name, dialect)

@@ -152,15 +152,14 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     config = query.rendered.config
     is_history = config.materialized == HISTORY
     try:
-        written: exp.Expr = select_list.without_versions(query.tree).copy() if is_history else query.tree
+        written = select_list.without_versions(query.tree, config)
         determinism.check(written)
         translated = translate(written, catalog.resolve)
         window_orders.check_orders(translated)
         # The check above needs the analyst's own ORDER BY, so content is appended to it only now.
         decided = ties.settled(query, catalog.models, catalog.views)
         if decided is not query.tree:
-            written = select_list.without_versions(decided).copy() if is_history else decided
-            translated = translate(written, catalog.resolve)
+            translated = translate(select_list.without_versions(decided, config), catalog.resolve)
         # Both rewrites give operators with a smaller state: fewer groups are recomputed.
         root = distinct_counts.in_two_steps(newest_per_key(translated))
         if config.materialized == "view":
@@ -179,7 +178,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         # The query is correct, only no rule maintains it: it is recomputed in each tick.
         made = [_whole(query, target, refusal.reason, catalog)]
         if is_history:
-            made = [histories.stage(query.name, None, target, config, made[0])]
+            made = [histories.of_whole(made[0], config)]
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
     return compiled

@@ -11,12 +11,14 @@ without a row ends. As a MERGE by key and `valid_from` these are updates and ins
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from sqlrun.engine_api import Merge, StoredColumn
 from sqlrun.incremental import properties
 from sqlrun.incremental.algebra import Node
 from sqlrun.incremental.operators.touched import restrict
+from sqlrun.incremental.operators.touched_keys import numbers
 from sqlrun.incremental.script import Script
 from sqlrun.incremental.stages import History, Stage, Target
 from sqlrun.project import IS_CURRENT, VALID_FROM, VALID_TO, VERSION_COLUMNS, Config
@@ -28,12 +30,9 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 REASON = Reason("SR527", "sqlrun ends the versions of changed rows, and begins new ones")
 
 
-def stage(name: str, node: Node | None, target: Target, config: Config, whole: Stage | None = None) -> Stage:
-    """Return the stage of a history; `whole` is that of a query that no rule maintains, and `node` is None then."""
-    tracked = config.check_cols or tuple(
-        c.name for c in target.columns if c.name not in target.grain and c.name not in VERSION_COLUMNS
-    )
-    everything = properties.reads_everything(node) if node is not None else whole and whole.reason
+def stage(name: str, node: Node, target: Target, config: Config) -> Stage:
+    """Return the stage of a history of a node's rows."""
+    everything = properties.reads_everything(node)
     return Stage(
         name=name,
         model=name,
@@ -42,13 +41,24 @@ def stage(name: str, node: Node | None, target: Target, config: Config, whole: S
         reason=everything or REASON,
         columns=target.columns,
         node=node,
-        inputs=properties.tables(node) if node is not None else whole.inputs if whole else (),
+        inputs=properties.tables(node),
         key=target.grain,
         null_safe=tuple(c.name for c in target.columns if c.name in target.grain and c.nullable),
         partition_by=target.partition_by,
-        moves=properties.moves(node) if node is not None else bool(whole and whole.moves),
-        history=History(tracked, config.updated_at, config.hard_deletes == "invalidate"),
+        moves=properties.moves(node),
+        history=_history(target.columns, target.grain, config),
     )
+
+
+def of_whole(whole: Stage, config: Config) -> Stage:
+    """Return the stage of a history of a query that no rule maintains, from the stage that computes its rows."""
+    return replace(whole, method="history", history=_history(whole.columns, whole.key, config))
+
+
+def _history(columns: tuple[StoredColumn, ...], grain: tuple[str, ...], config: Config) -> History:
+    own = {*grain, *VERSION_COLUMNS}
+    tracked = config.check_cols or tuple(c.name for c in columns if c.name not in own)
+    return History(tracked, config.updated_at, config.hard_deletes == "invalidate")
 
 
 def statement(
@@ -70,31 +80,23 @@ def statement(
         pieces = stage.node.support(tuple(keys), script)
         if not pieces:
             return None
-        touched = script.part(pieces[0] if len(pieces) == 1 else "\nunion\n".join(pieces), "touched")
-        source = script.rows(restrict(stage.node, touched, _numbered(keys)), "new")
+        touched = script.distinct(pieces, "touched")
+        source = script.rows(restrict(stage.node, touched, numbers(keys)), "new")
     fresh = script.part(f"select {_fresh(stage, script)} from {source}", "fresh")
     names = script.names(c.name for c in stage.columns)
     if is_new and earlier is None:
-        return _writing(stage, script, f"select {names}, true as _stays from {fresh}")
+        return _writing(stage, script, f"select {names} from {fresh}")
     held = _held(stage, script, earlier)
     if touched is not None:
-        joined = script.semi_join(held, touched, _numbered(keys).items())
+        joined = script.semi_join(held, touched, numbers(keys).items())
         listed = script.names((c.name for c in stage.columns), "l")
         held = script.part(f"select {listed} from {joined}", "held")
-    versions = _Versions(stage, script, fresh, held)
+    versions = _Versions(stage, script, fresh, held, keys)
     pieces = [*versions.begun(), *versions.ended()]
     if is_new:
         pieces += versions.kept()
     body = script.union(pieces, "versions")
-    return _writing(stage, script, f"select {names}, true as _stays from {body}")
-
-
-def _numbered(keys: list[str]) -> dict[str, str]:
-    return {key: f"k{number + 1}" for number, key in enumerate(keys)}
-
-
-def _cast(script: Script, text: str, column: StoredColumn) -> str:
-    return f"{sql.cast(text, column.type, script.dialect)} as {script.name(column.name)}"
+    return _writing(stage, script, f"select {names} from {body}")
 
 
 def _fresh(stage: Stage, script: Script) -> str:
@@ -103,7 +105,7 @@ def _fresh(stage: Stage, script: Script) -> str:
     values = {VALID_FROM: _now(script), VALID_TO: "null", IS_CURRENT: "true"}
     if stage.history.updated_at:
         values[VALID_FROM] = script.name(stage.history.updated_at)
-    return ", ".join(_cast(script, values.get(c.name, script.name(c.name)), c) for c in stage.columns)
+    return ", ".join(script.stored(values.get(c.name, script.name(c.name)), c) for c in stage.columns)
 
 
 def _now(script: Script) -> str:
@@ -115,7 +117,7 @@ def _held(stage: Stage, script: Script, earlier: tuple[StoredColumn, ...] | None
     if earlier is None:
         return script.table(stage.name, "old")
     known = {c.name for c in earlier}
-    items = ", ".join(_cast(script, script.name(c.name) if c.name in known else "null", c) for c in stage.columns)
+    items = ", ".join(script.stored(script.name(c.name) if c.name in known else "null", c) for c in stage.columns)
     return script.part(f"select {items} from {script.table(stage.name, 'earlier')}", "earlier")
 
 
@@ -127,11 +129,10 @@ def _writing(stage: Stage, script: Script, final: str) -> Merge:
 class _Versions:
     """The pieces of a tick's versions: `fresh` has the query's rows, `held` the stored versions, of affected keys."""
 
-    def __init__(self, stage: Stage, script: Script, fresh: str, held: str) -> None:
+    def __init__(self, stage: Stage, script: Script, fresh: str, held: str, keys: list[str]) -> None:
         assert stage.history is not None
         self._stage, self._script, self._history = stage, script, stage.history
-        self._keys = [name for name in stage.key if name != VALID_FROM]
-        self._fresh, self._held = fresh, held
+        self._fresh, self._held, self._keys = fresh, held, keys
         names, current = script.names(c.name for c in stage.columns), script.name(IS_CURRENT)
         self._current = script.part(f"select {names} from {held} where {current}", "current")
 
@@ -196,6 +197,6 @@ class _Versions:
     def _items(self, side: str, values: Mapping[str, str] = NOTHING) -> str:
         columns = self._stage.columns
         return ", ".join(
-            _cast(self._script, values[c.name], c) if c.name in values else f"{side}.{self._script.name(c.name)}"
+            self._script.stored(values[c.name], c) if c.name in values else f"{side}.{self._script.name(c.name)}"
             for c in columns
         )

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from sqlrun.engine_api import Dialect
+from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.incremental import clocks
 from sqlrun.incremental.parts import joined
 from sqlrun.runtime.text_lines import text_lines
@@ -110,6 +110,14 @@ class Script:
         """Return the name of one part made of several SELECTs; None if there are none."""
         texts = list(pieces)
         return self.part("\nunion all\n".join(texts), name) if texts else None
+
+    def distinct(self, pieces: Iterable[str], name: str) -> str:
+        """Return the name of one part with the distinct rows of SELECTs, each of which has distinct rows."""
+        return self.part("\nunion\n".join(pieces), name)
+
+    def stored(self, text: str, column: StoredColumn) -> str:
+        """Return a value as a column stores it: in its type, under its name."""
+        return f"{sql.cast(text, column.type, self.dialect)} as {self.name(column.name)}"
 
     def part(self, text: str, name: str) -> str:
         """Add a SELECT and return its name; an equal one that is there already is used again."""

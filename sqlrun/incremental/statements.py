@@ -23,6 +23,7 @@ from sqlrun.incremental.expressions import column, substitute
 from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.latest import Latest, OrderKey
 from sqlrun.incremental.operators.touched import restrict
+from sqlrun.incremental.operators.touched_keys import numbers
 from sqlrun.incremental.parts import split
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
@@ -92,11 +93,7 @@ def _time_moved(stage: Stage, tick: Tick) -> bool:
 
 def _items(stage: Stage, script: Script) -> str:
     """Return a stage's columns with their stored types; the hidden key of a table of one row is a constant."""
-    return ", ".join(_cast(script, "1" if c.name == ONE else script.name(c.name), c) for c in stage.columns)
-
-
-def _cast(script: Script, text: str, column: StoredColumn) -> str:
-    return f"{sql.cast(text, column.type, script.dialect)} as {script.name(column.name)}"
+    return ", ".join(script.stored("1" if c.name == ONE else script.name(c.name), c) for c in stage.columns)
 
 
 def _append(stage: Stage, script: Script) -> Statement | None:
@@ -105,7 +102,7 @@ def _append(stage: Stage, script: Script) -> Statement | None:
     if source is None:
         return None
     # The weights are dropped: no operator of such a stage deletes a row, so each is +1.
-    items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+    items = ", ".join(script.stored(script.name(c.name), c) for c in stage.columns)
     return Append(script.text(f"select {items} from {source}"))
 
 
@@ -219,13 +216,13 @@ def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key:
     groups = script.groups(key for _, key in node.keys)
     body = script.part(f"select {items} from {source} group by {groups}", "sums")
     columns = {c.name: c for c in stage.columns}
-    public = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
+    public = [script.stored(script.expr(value), columns[name]) for name, value in from_key]
     hidden = [
-        _cast(script, script.name(name.removeprefix("_key_")), columns[name])
+        script.stored(script.name(name.removeprefix("_key_")), columns[name])
         for name in stage.key
         if name.startswith("_key_") and name not in dict(from_key)
     ]
-    stored = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
+    stored = [script.stored(script.name(name), columns[name]) for name, _ in terms]
     # A row that is inserted and deleted in one tick nets to 0 in every sum and count. Its group is left out, so that
     # MERGE neither reads nor writes the stored row.
     some = " or ".join(f"{script.name(t.name)} <> 0" for t in kept_terms if t.kind in ("sum", "count"))
@@ -261,11 +258,11 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
         return None
     names = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     columns = {c.name: c for c in stage.columns}
-    items = [_cast(script, script.expr(value), columns[name]) for name, value in top]
+    items = [script.stored(script.expr(value), columns[name]) for name, value in top]
     for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
         if name not in names:
             names[name] = f"_{name}" if not name.startswith("_") else name
-            items.append(_cast(script, script.name(name), columns[names[name]]))
+            items.append(script.stored(script.name(name), columns[names[name]]))
     # The changes have one winner for each key, so MERGE matches each stored row at most once.
     body = script.part(node.newest(script, source), "newest")
     order = [(replace(one, name=names[one.name]), columns[names[one.name]].nullable) for one in node.order]
@@ -332,7 +329,6 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
     to write, and the stored affected keys that it lacks are those to delete.
     """
     assert stage.node is not None
-    numbers = {key: f"k{n + 1}" for n, key in enumerate(stage.key)}
     node = stage.node
     old = None
     if not script.fresh:
@@ -340,9 +336,9 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
         pieces = stage.node.support(stage.key, script)
         if not pieces:
             return None
-        touched = script.part(_distinct(pieces), "touched")
-        node = restrict(stage.node, touched, numbers)
-        old = script.part(_old_keys(stage, script, touched, numbers), "old_keys")
+        touched = script.distinct(pieces, "touched")
+        node = restrict(stage.node, touched, numbers(stage.key))
+        old = script.part(_old_keys(stage, script, touched), "old_keys")
     return _replacing(stage, script, _recomputed(stage, script, script.rows(node, "new"), old))
 
 
@@ -356,21 +352,17 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
     pieces = stage.node.support(names, script)
     if not pieces:
         return None
-    touched = script.part(_distinct(pieces), "touched")
+    touched = script.distinct(pieces, "touched")
     kinds = {c.name: c for c in stage.columns}
-    listed = ", ".join(_cast(script, f"k{n + 1}", kinds[name]) for n, name in enumerate(names))
+    listed = ", ".join(script.stored(number, kinds[name]) for name, number in numbers(names).items())
     values = script.text(f"select distinct {listed} from {touched}")
-    node = restrict(stage.node, touched, {name: f"k{n + 1}" for n, name in enumerate(names)})
+    node = restrict(stage.node, touched, numbers(names))
     return Overwrite(script.text(f"select {_items(stage, script)} from {script.rows(node, 'new')}"), values)
 
 
-def _distinct(pieces: list[str]) -> str:
-    return pieces[0] if len(pieces) == 1 else "\nunion\n".join(pieces)
-
-
-def _old_keys(stage: Stage, script: Script, touched: str, numbers: dict[str, str]) -> str:
+def _old_keys(stage: Stage, script: Script, touched: str) -> str:
     own = script.table(stage.name, "old")
-    joined = script.semi_join(own, touched, numbers.items())
+    joined = script.semi_join(own, touched, numbers(stage.key).items())
     return f"select {script.names(stage.key, 'l')} from {joined}"
 
 
@@ -385,7 +377,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
     word = sql.anti_join(script.dialect)
     on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
     gone = ", ".join(
-        f"l.{script.name(c.name)}" if c.name in stage.key else _cast(script, "null", c) for c in stage.columns
+        f"l.{script.name(c.name)}" if c.name in stage.key else script.stored("null", c) for c in stage.columns
     )
     return f"{final}\nunion all\nselect {gone}, false as _stays from {old} as l {word} {fresh} as r on {on}"
 
@@ -448,7 +440,7 @@ def _full(stage: Stage, script: Script, full_query: str) -> Statement:
             script.table(table, "new")
         source = script.part(full_query, "query")
     if not stage.key:
-        items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+        items = ", ".join(script.stored(script.name(c.name), c) for c in stage.columns)
         return Replace(script.text(f"select {items} from {source}"))
     old = None
     if not script.fresh:

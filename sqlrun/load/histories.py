@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlrun.errors import Place, Problem
-from sqlrun.load.contract import CHOICES, check_name
+from sqlrun.load.contract import CHOICES, check_name, configured
+from sqlrun.load.exposures import REF, SOURCE
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO, VERSION_COLUMNS, Column, Config, Model, Said
 
-# Settings of a history alone, with their defaults.
-SETTINGS = {"updated_at": "", "check_cols": (), "hard_deletes": "invalidate"}
+# Settings of a history alone.
+SETTINGS = ("updated_at", "check_cols", "hard_deletes")
+DEFAULTS = Config()
 TYPES = {VALID_FROM: "timestamp", VALID_TO: "timestamp", IS_CURRENT: "boolean"}
-COLUMNS = "valid_from timestamp, valid_to timestamp, is_current boolean"
-REF = re.compile(r"\s*ref\(\s*(['\"])(\w+)\1\s*\)\s*")
-SOURCE = re.compile(r"\s*source\(\s*(['\"])(\w+)\1\s*,\s*(['\"])(\w+)\3\s*\)\s*")
 SNAPSHOT_KEYS = ("name", "relation", "description", "config")
 SNAPSHOT_SETTINGS = (
     "unique_key", "strategy", "updated_at", "check_cols", "hard_deletes", "invalidate_hard_deletes", "tags",
@@ -36,8 +34,8 @@ Tables = Mapping[str, tuple[Column, ...]]
 def problems(model: Model, config: Config, *, lands: bool) -> Iterator[Problem]:
     """Yield what is wrong with a model's settings of a history, or with the contract of one."""
     if config.materialized != HISTORY:
-        for key, default in SETTINGS.items():
-            if getattr(config, key) != default:
+        for key in SETTINGS:
+            if getattr(config, key) != getattr(DEFAULTS, key):
                 message = f"`{key}` has no effect: `{model.name}` isn't a history"
                 yield _problem(model, key, message, "Set `materialized: history`, or remove it.")
         return
@@ -55,7 +53,8 @@ def _columns(model: Model) -> Iterator[Problem]:
         column = model.column(name)
         if column is None:
             message = f"the contract of the history `{model.name}` lacks the column `{name}`"
-            yield _problem(model, "", message, f"Add the columns that sqlrun computes: {COLUMNS}.")
+            listed_types = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+            yield _problem(model, "", message, f"Add the columns that sqlrun computes: {listed_types}.")
         elif column.type != TYPES[name]:
             message = f"the column `{name}` of a history must be {TYPES[name]}, not {column.type}"
             yield Problem("SR556", column.place, message, f"Set `data_type: {TYPES[name]}`.")
@@ -76,16 +75,12 @@ def _settings(model: Model, config: Config) -> Iterator[Problem]:
                 hint = f"Columns: {', '.join(own)}.{did_you_mean(name, own)}"
                 yield _problem(model, key, f"unknown column `{name}` in `{key}` of `{model.name}`", hint)
     updated = model.column(config.updated_at) if config.updated_at else None
-    if updated is not None and not _is_time(updated):
+    if updated is not None and updated.type != TYPES[VALID_FROM]:
         message = f"`updated_at` of `{model.name}` must be a timestamp, but `{updated.name}` is {updated.type}"
         yield _problem(model, "updated_at", message, "Cast it in the query, or remove `updated_at`.")
     if config.updated_at and config.check_cols:
         message = f"`{model.name}` sets both `updated_at` and `check_cols`"
         yield _problem(model, "check_cols", message, "Remove one: a version begins by a time, or by a changed column.")
-
-
-def _is_time(column: Column) -> bool:
-    return column.type == "timestamp"
 
 
 def _problem(model: Model, key: str, message: str, hint: str) -> Problem:
@@ -173,11 +168,6 @@ def _config(reader: Reader, config: Any) -> Config:
         place = reader.value_place(config, "snapshot_meta_column_names")
         hint = "Write: snapshot_meta_column_names: {dbt_valid_from: valid_from, dbt_valid_to: valid_to}."
         reader.problem("SR110", place, "a snapshot's columns are named valid_from, valid_to and is_current", hint)
-    columns = reader.texts(config, "check_cols") if strategy == "check" and "check_cols" in config else ()
-    return Config(
-        materialized=HISTORY,
-        tags=reader.texts(config, "tags") if "tags" in config else (),
-        updated_at=reader.text(config, "updated_at") if strategy == "timestamp" else "",
-        check_cols=() if columns == ("all",) else columns,
-        hard_deletes=gone,
-    )
+    begins = {needed: reader.text(config, needed) if needed == "updated_at" else reader.texts(config, needed)}
+    tags = reader.texts(config, "tags")
+    return configured({"materialized": HISTORY, "hard_deletes": gone, "tags": tags, **begins})

@@ -138,7 +138,7 @@ def _carried_out(
 
 def _prepared(context: TickContext, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
     """Return a stage's statement for a tick, from the cache if another tick of its kind had it."""
-    if stage.method == "full" or stage.node is None:
+    if stage.node is None:
         return prepare(stage, tick, dialect, _whole(context, model, dialect))
     return statement_cache.prepared(stage, tick, dialect)
 
@@ -275,9 +275,7 @@ def _of_source(
 
 
 def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:
-    """Return the analyst's query, for the strategy `full`."""
-    if model.own.method != "full" and model.own.node is not None:
-        return ""
+    """Return the analyst's query, for a table whose query no rule maintains."""
     queries = {m.name: m.query for m in context.workspace.models}
     return query_of_any_tick(queries, model.name, context.workspace.views, dialect)
 

@@ -149,13 +149,14 @@ def _compared(
     kinds = dict(state.columns)
     # DuckDB pushes the condition down to the columns that the keys are computed from.
     keys = [StoredColumn(key, kinds[key]) for key in grain]
-    where = f" where {some.condition(keys, 'duckdb')}" if some and grain else ""
+    sample = [some.condition(keys, "duckdb")] if some and grain else []
+    # The query has the current versions of a history.
+    current = [IS_CURRENT] if history is not None else []
+    where, held = (f" where {' and '.join(tests)}" if tests else "" for tests in (sample, [*current, *sample]))
     queries = {m.name: m.query for m in workspace.models}
     moment = Moment(state.as_of, None)
     whole = whole_query(queries, model.name, workspace.views, moment, "duckdb")
     names = [identifier(column, "duckdb") for column, _ in columns]
-    # The query has the current versions of a history.
-    held = f" where {IS_CURRENT}{where.replace(' where', ' and')}" if history is not None else where
     items = ", ".join(
         f"cast({name} as {type_name(kind, 'duckdb')}) as {name}" for name, (_, kind) in zip(names, columns, strict=True)
     )
@@ -185,7 +186,7 @@ def _compared(
         {"change": row["_change"], **{name: row[name] for name, _ in columns}} for row in rows if row["_change"]
     )
     seconds = time.perf_counter() - started
-    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(where))
+    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(sample))
 
 
 def _source(workspace: Workspace, name: str, path: str, version: int) -> Relation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import cast
 
 from sqlglot import exp
 
@@ -35,22 +36,23 @@ def with_versions(tree: exp.Query, config: Config) -> exp.Query:
     return exp.select(*items).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier(VERSIONS))))
 
 
-def without_versions(tree: exp.Expr) -> exp.Query:
-    """Return the analyst's query inside a history's."""
-    inner = tree.args["from_"].this.this
-    assert isinstance(inner, exp.Query)
-    return inner
+def without_versions(tree: exp.Expr, config: Config) -> exp.Expr:
+    """Return a copy of the analyst's query inside a history's. Any other query is returned as it is."""
+    if config.materialized != HISTORY:
+        return tree
+    inner: exp.Query = tree.args["from_"].this.this
+    return inner.copy()
 
 
 def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
     """Yield the columns that the contract or the query lacks, and duplicate columns."""
     model = rendered.model
     declared = [column.name for column in model.columns]
-    if rendered.config.materialized == HISTORY:
-        tree = without_versions(tree)
+    written = without_versions(tree, rendered.config)
+    if written is not tree:
         # Another problem reports the ones of these columns that the contract lacks.
         columns = tuple(name for name in columns if name in declared or name not in VERSION_COLUMNS)
-    selects = {s.alias_or_name: s for s in tree.selects}
+    selects = {s.alias_or_name: s for s in cast(exp.Query, written).selects}
     nameless = [name for name in columns if name not in declared and _is_nameless(selects.get(name))]
     for name in nameless:
         item = selects[name].unalias()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlrun.incremental.algebra import Node, Unary
 from sqlrun.incremental.operators.touched import restrict
-from sqlrun.incremental.operators.touched_keys import numbered
+from sqlrun.incremental.operators.touched_keys import numbered, numbers
 from sqlrun.incremental.script import WEIGHT, Script
 
 
@@ -36,7 +36,7 @@ def _affected(node: Unary, keys: tuple[str, ...], moved: str, script: Script) ->
     """Return the input with the affected groups alone; `moved` is its change."""
     # Inserted and deleted rows both affect their group; an update of the key affects two groups.
     relation = script.part(f"select distinct {numbered(keys, script)} from {moved}", "touched")
-    return restrict(node.child, relation, {key: f"k{n + 1}" for n, key in enumerate(keys)})
+    return restrict(node.child, relation, numbers(keys))
 
 
 def support(node: Unary, keys: tuple[str, ...], of: tuple[str, ...], script: Script) -> list[str]:

@@ -14,6 +14,15 @@ def numbered(keys: Iterable[str], script: Script, table: str = "") -> str:
     return ", ".join(f"{prefix}{script.name(key)} as k{n + 1}" for n, key in enumerate(keys))
 
 
+def numbers(keys: Iterable[str]) -> dict[str, str]:
+    """Return the names that `numbered` gives to keys.
+
+    >>> numbers(["shop", "day"])
+    {'shop': 'k1', 'day': 'k2'}
+    """
+    return {key: f"k{n + 1}" for n, key in enumerate(keys)}
+
+
 def of_changes(node: Node, keys: tuple[str, ...], script: Script) -> list[str]:
     """Return the keys of a node's own changes, inserted and deleted rows both. This is correct for any node.
 
