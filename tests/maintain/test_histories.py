@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from sqlrun.engine_api import Engine
@@ -385,3 +387,47 @@ def test_tables_above_a_history_follow_it(tmp_path: Path) -> None:
 
     counts = Counter(row["id"] for row in shop.site.rows("every_history"))
     assert {row["id"]: row["n"] for row in shop.site.rows("counts")} == dict(counts)
+
+
+def test_a_history_of_a_table_of_others_has_a_history_of_its_own(tmp_path: Path) -> None:
+    """A Delta table that others overwrite; then what the warehouse knew of its versions, and when."""
+    source = SOURCE.replace("events", "dishes").replace(
+        "        path: data/orders\n", "        format: delta\n        path: lake\n"
+    )
+    columns = source.index("        columns:")
+    columns_of_dishes = '        columns:\n          - {name: id, data_type: bigint, description: "The dish."}\n'
+    files = {
+        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
+        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
+        "models/_sources.yml": source[:columns] + columns_of_dishes,
+        "models/spans.sql": "select id, valid_from as began, valid_to as ended from {{ ref('dish_history') }}\n",
+        "models/spans.yml": broken.contract(
+            "spans", "id bigint", "began timestamp", "ended timestamp", extra="    grain: [id, began]"
+        ),
+        **history("dish_history", "select id from {{ source('shop', 'dishes') }}", columns=("id bigint",)),
+    }
+    known = "select id, began, ended from {{ ref('spans') }}"
+    files |= history("known_history", known, columns=("id bigint", "began timestamp", "ended timestamp"))
+    files["models/known_history.yml"] = files["models/known_history.yml"].replace("[id, valid", "[id, began, valid")
+    broken.write(tmp_path, files)
+
+    def tick(number: int, *dishes: int) -> Site:
+        deltalake.write_deltalake(tmp_path / "lake", pa.table({"id": pa.array(dishes, pa.int64())}), mode="overwrite")
+        site = Site(tmp_path, DuckDBEngine())
+        result = site.tick(START + number * FIVE)
+        assert result.published, [node.message for node in result.nodes]
+        return site
+
+    tick(0, 1, 2)
+    site = tick(1, 1, 3)
+
+    first, then = START, START + FIVE
+    versions = {(row["id"], row["valid_from"], row["valid_to"]) for row in site.rows("dish_history")}
+    assert versions == {(1, first, None), (2, first, then), (3, then, None)}
+    what = ("id", "began", "ended", "valid_from", "valid_to")
+    assert {tuple(row[name] for name in what) for row in site.rows("known_history")} == {
+        (1, first, None, first, None),
+        (2, first, None, first, then),
+        (2, first, then, then, None),
+        (3, then, None, then, None),
+    }

@@ -16,10 +16,9 @@ from sqlrun.cli.main import main
 from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
-from sqlrun.project import Connection
 from sqlrun.system_tables import intake
 from tests.sources.test_kafka import numbers
-from tests.support import kafka_site
+from tests.support import change_site, kafka_site
 from tests.support.databases import Database, delivered, lines, micros
 from tests.support.projects import Site, prepared
 from tests.support.servers import topics
@@ -54,39 +53,16 @@ QUERIES = {
 def of_topic(folder: Path, engine: Engine, broker: Broker) -> tuple[Site, str]:
     """Write the project over a new topic; return the topic, too."""
     topic = topics.create(broker, topics.unique())
-    site = project(folder, engine, f"format: kafka\n        topic: {topic}")
-    site.connections = {"kafka": Connection(broker.address)}
-    with (folder / "profiles/duckdb.yml").open("a") as profile:
-        profile.write(f"connections:\n  kafka:\n    bootstrap: {broker.address}\n")
-    return site, topic
+    return change_site.connected(project(folder, engine, f"format: kafka\n        topic: {topic}"), broker), topic
 
 
 def project(folder: Path, engine: Engine, kind: str = "path: data/orders") -> Site:
     """Write a project of three models over the changes of one table."""
-    (folder / "data/orders").mkdir(parents=True)
-    columns = ""
-    for name, of_type in MODELS["changes"][0].items():
-        comes = f", from: {name}" if name in DESCRIBED else ""
-        columns += f"          - {{name: {name}, data_type: {of_type}, description: It.{comes}}}\n"
-    texts = {
-        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
-        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
-        "models/_sources.yml": (
-            f"sources:\n  - name: shop\n    tables:\n      - name: docs\n        {kind}\n"
-            f"        cdc: {{format: debezium, key: [id], table: public.docs}}\n        columns:\n{columns}"
-        ),
-    }
-    for name, (types, grain) in MODELS.items():
-        texts[f"models/{name}.sql"] = QUERIES[name] + "\n"
-        listed = "".join(f"      - {{name: {n}, data_type: {t}, description: It.}}\n" for n, t in types.items())
-        repeats = "    repeats: true\n" if name == "changes" else ""
-        texts[f"models/{name}.yml"] = (
-            f"models:\n  - name: {name}\n    description: It.\n    grain: [{grain}]\n{repeats}    columns:\n{listed}"
-        )
-    for path, text in texts.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    return Site(folder, engine)
+    more = {name: f", from: {name}" for name in DESCRIBED}
+    cdc = "format: debezium, key: [id], table: public.docs"
+    source = change_site.source("docs", kind, cdc, MODELS["changes"][0], more)
+    models = {name: (QUERIES[name], grain, types) for name, (types, grain) in MODELS.items()}
+    return change_site.written(folder, engine, source, models)
 
 
 def current(site: Site) -> dict[int, dict[str, Any]]:

@@ -16,9 +16,10 @@ from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import Place, ProjectError
-from sqlrun.project import Changes, Column, Connection
+from sqlrun.project import Changes, Column
 from sqlrun.system_tables import intake
-from tests.support import shops
+from tests.support import change_site, shops
+from tests.support.change_site import SPANS, Types
 from tests.support.projects import Site, prepared
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
@@ -39,22 +40,13 @@ DESCRIBED = {"op": "string", "position": "string", "committed_at": "timestamp", 
 
 def site(folder: Path, engine: Engine, kind: str = "path: data/orders") -> Site:
     """Write a project over the events of all tables: the changes of each, its current rows and its history."""
-    texts = {
-        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
-        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
-    }
-    declared = "sources:\n  - name: shop\n    tables:\n"
+    sources, models = "", dict[str, tuple[str, str, Types]]()
+    comes = {name: f", from: {'old:id' if name == 'old_id' else name}" for name in DESCRIBED}
     for table, types in TABLES.items():
-        declared += (
-            f"      - name: {table}\n        {kind}\n"
-            f"        cdc: {{format: maxwell, key: [id], table: shop.{table}}}\n        columns:\n"
-        )
-        for name, of_type in {**types, **DESCRIBED}.items():
-            comes = f", from: {'old:id' if name == 'old_id' else name}" * (name in DESCRIBED)
-            declared += f"          - {{name: {name}, data_type: '{of_type}', description: It.{comes}}}\n"
+        cdc = f"format: maxwell, key: [id], table: shop.{table}"
+        sources += change_site.source(table, kind, cdc, {**types, **DESCRIBED}, comes)
         names = [name for name in types if name != "id"]
-        spans = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
-        models = {
+        models |= {
             f"{table}_changes": (
                 f"select {', '.join((*types, *DESCRIBED))} from {{{{ source('shop', '{table}') }}}}",
                 "id, position", {**types, **DESCRIBED},
@@ -65,23 +57,10 @@ def site(folder: Path, engine: Engine, kind: str = "path: data/orders") -> Site:
             ),
             f"{table}_history": (
                 f"{{{{ history_rows(ref('{table}_changes'), key='id', columns=['{names[0]}'], old_key='old_id') }}}}",
-                "id, position", {"id": types["id"], names[0]: types[names[0]], "position": "string", **spans},
+                "id, position", {"id": types["id"], names[0]: types[names[0]], "position": "string", **SPANS},
             ),
         }  # fmt: skip
-        for model, (query, grain, columns) in models.items():
-            texts[f"models/{model}.sql"] = query + "\n"
-            listed = "".join(f"      - {{name: {n}, data_type: '{t}', description: It.}}\n" for n, t in columns.items())
-            repeats = "    repeats: true\n" * model.endswith("_changes")
-            texts[f"models/{model}.yml"] = (
-                f"models:\n  - name: {model}\n    description: It.\n    grain: [{grain}]\n{repeats}    columns:\n"
-                + listed
-            )
-    texts["models/_sources.yml"] = declared
-    for path, text in texts.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "data/orders").mkdir(parents=True)
-    return Site(folder, engine)
+    return change_site.written(folder, engine, sources, models)
 
 
 @pytest.mark.slow
@@ -241,10 +220,7 @@ def test_one_topic_has_the_events_of_all_tables(tmp_path: Path, broker: Broker) 
 def through_a_topic(folder: Path, broker: Broker, engine: Engine) -> None:
     """Land the recorded events from one topic; each source counts the others' as dropped."""
     topic = topics.create(broker, topics.unique())
-    made = site(folder, engine, f"format: kafka\n        topic: {topic}")
-    made.connections = {"kafka": Connection(broker.address)}
-    with (folder / "profiles/duckdb.yml").open("a") as profile:
-        profile.write(f"connections:\n  kafka:\n    bootstrap: {broker.address}\n")
+    made = change_site.connected(site(folder, engine, f"format: kafka\n        topic: {topic}"), broker)
     lines = RECORDED.read_text().splitlines()
     odd = json.dumps(event(type="upsert"))
     topics.produce(broker, topic, [Message(text.encode(), None) for text in (*lines, odd, " ")])

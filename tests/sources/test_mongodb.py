@@ -16,8 +16,9 @@ from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import Place
-from sqlrun.project import Changes, Column, Connection
-from tests.support import shops
+from sqlrun.project import Changes, Column
+from tests.support import change_site, shops
+from tests.support.change_site import SPANS, Types
 from tests.support.projects import Site
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
@@ -35,15 +36,12 @@ IDS = [f"65a1f0c2e4b0a1b2c3d4e50{number}" for number in range(10)]
 
 def site(folder: Path, engine: Engine, kind: str = "path: data/orders") -> Site:
     """Write a project of the collection's changes, its current documents and their history."""
-    columns = "".join(
-        f"          - {{name: {name}, data_type: '{of_type}', description: It."
-        + f"{', nulls_inside: true' * ('<' in of_type)}{f', from: {name}' * (name in DESCRIBED)}}}\n"
-        for name, of_type in {**FIELDS, **DESCRIBED}.items()
-    )
-    columns += "          - {name: message_key, data_type: string, description: It., from: key}\n" * ("kafka" in kind)
+    types = {**FIELDS, **DESCRIBED, **({"message_key": "string"} if "kafka" in kind else {})}
+    more = {name: ", nulls_inside: true" for name, of_type in FIELDS.items() if "<" in of_type}
+    more |= {name: f", from: {name}" for name in DESCRIBED} | {"message_key": ", from: key"}
+    source = change_site.source("log", kind, "format: debezium, key: [_id], table: inventory.customers", types, more)
     names = [name for name in FIELDS if name != "_id"]
-    spans = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
-    models = {
+    models: dict[str, tuple[str, str, Types]] = {
         "changes": (
             f"select {', '.join((*FIELDS, *DESCRIBED))} from {{{{ source('shop', 'log') }}}}", "_id, position",
             {**FIELDS, **DESCRIBED},
@@ -54,29 +52,10 @@ def site(folder: Path, engine: Engine, kind: str = "path: data/orders") -> Site:
         ),
         "history": (
             "{{ history_rows(ref('changes'), key='_id', columns=['first_name']) }}", "_id, position",
-            {"_id": "string", "first_name": "string", "position": "string", **spans},
+            {"_id": "string", "first_name": "string", "position": "string", **SPANS},
         ),
     }  # fmt: skip
-    texts = {
-        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
-        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
-        "models/_sources.yml": (
-            f"sources:\n  - name: shop\n    tables:\n      - name: log\n        {kind}\n"
-            f"        cdc: {{format: debezium, key: [_id], table: inventory.customers}}\n        columns:\n{columns}"
-        ),
-    }
-    for model, (query, grain, types) in models.items():
-        texts[f"models/{model}.sql"] = query + "\n"
-        listed = "".join(f"      - {{name: {n}, data_type: '{t}', description: It.}}\n" for n, t in types.items())
-        repeats = "    repeats: true\n" * (model == "changes")
-        texts[f"models/{model}.yml"] = (
-            f"models:\n  - name: {model}\n    description: It.\n    grain: [{grain}]\n{repeats}    columns:\n{listed}"
-        )
-    for path, text in texts.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "data/orders").mkdir(parents=True)
-    return Site(folder, engine)
+    return change_site.written(folder, engine, source, models)
 
 
 @pytest.mark.slow
@@ -177,10 +156,7 @@ def test_a_topic_says_by_its_keys_what_is_deleted(tmp_path: Path, broker: Broker
 def through_a_topic(folder: Path, broker: Broker, engine: Engine) -> None:
     """Land the events of the collection from its topic."""
     topic = topics.create(broker, topics.unique())
-    made = site(folder, engine, f"format: kafka\n        topic: {topic}")
-    made.connections = {"kafka": Connection(broker.address)}
-    with (folder / "profiles/duckdb.yml").open("a") as profile:
-        profile.write(f"connections:\n  kafka:\n    bootstrap: {broker.address}\n")
+    made = change_site.connected(site(folder, engine, f"format: kafka\n        topic: {topic}"), broker)
     found = [json.loads(text) for text in EVENTS.read_text().splitlines()[:-1]]
     messages = [
         Message(None if one["value"] is None else json.dumps(one["value"]).encode(), json.dumps(one["key"]).encode())

@@ -14,6 +14,8 @@ from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.project import Changes, Column, Place
 from sqlrun.sources.transaction_cut import Complete, Cut, Partition, cut
+from tests.support import change_site
+from tests.support.change_site import SPANS, Types
 from tests.support.projects import Site
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "debezium" / "mysql.jsonl"
@@ -34,24 +36,14 @@ def messages() -> list[dict[str, Any]]:
 
 def site(folder: Path, engine: Engine) -> Site:
     """Write a project over the file of all tables: the changes of each, its current rows and its history."""
-    texts = {
-        "profiles/duckdb.yml": "engine: duckdb\nwarehouse: warehouse\n",
-        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nprofile = "duckdb"\n',
-    }
-    declared = "sources:\n  - name: shop\n    tables:\n"
+    sources, models = "", dict[str, tuple[str, str, Types]]()
+    comes = {name: f", from: {name}" for name in DESCRIBED}
     for table, types in TABLES.items():
         times = ", times: {seen: microseconds}" * (table == "customers")
-        declared += (
-            f"      - name: {table}\n        path: data/orders\n"
-            f"        cdc: {{format: debezium, key: [id], table: shop.{table}{times}}}\n        columns:\n"
-        )
-        for name, of_type in {**types, **DESCRIBED}.items():
-            comes = f", from: {name}" * (name in DESCRIBED)
-            declared += f"          - {{name: {name}, data_type: '{of_type}', description: It.{comes}}}\n"
+        cdc = f"format: debezium, key: [id], table: shop.{table}{times}"
+        sources += change_site.source(table, "path: data/orders", cdc, {**types, **DESCRIBED}, comes)
         names = [name for name in types if name != "id"]
-        first = {names[0]: types[names[0]]}
-        spans = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
-        models = {
+        models |= {
             f"{table}_changes": (
                 f"select {', '.join((*types, *DESCRIBED))} from {{{{ source('shop', '{table}') }}}}",
                 "id, position", {**types, **DESCRIBED},
@@ -62,23 +54,10 @@ def site(folder: Path, engine: Engine) -> Site:
             ),
             f"{table}_history": (
                 f"{{{{ history_rows(ref('{table}_changes'), key=['id'], columns=['{names[0]}']) }}}}",
-                "id, position", {"id": types["id"], **first, "position": "string", **spans},
+                "id, position", {"id": types["id"], names[0]: types[names[0]], "position": "string", **SPANS},
             ),
         }  # fmt: skip
-        for model, (query, grain, columns) in models.items():
-            texts[f"models/{model}.sql"] = query + "\n"
-            listed = "".join(f"      - {{name: {n}, data_type: '{t}', description: It.}}\n" for n, t in columns.items())
-            repeats = "    repeats: true\n" * model.endswith("_changes")
-            texts[f"models/{model}.yml"] = (
-                f"models:\n  - name: {model}\n    description: It.\n    grain: [{grain}]\n{repeats}    columns:\n"
-                + listed
-            )
-    texts["models/_sources.yml"] = declared
-    for path, text in texts.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "data/orders").mkdir(parents=True)
-    return Site(folder, engine)
+    return change_site.written(folder, engine, sources, models)
 
 
 def test_the_tables_are_those_of_the_database(tmp_path: Path) -> None:
