@@ -257,7 +257,7 @@ def union(one: str, two: str) -> str:
 
 def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
     """Return the note of a build about drift; "" if the source's setting ignores it."""
-    renamed = {d.renamed for d in drifts}
+    is_renamed = any(d.renamed for d in drifts)
     worth = [d for d in drifts if d.kind != "missing" or d.renamed or source.on_schema_change == SYNC]
     if not worth:
         return ""
@@ -266,7 +266,7 @@ def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
         advice = "Correct the values in the source, or the types"
     kept = (
         f". The fields are in {model}__rescued: sqlrun show {model}__rescued"
-        if renamed or any(d.kind == "new" for d in worth)
+        if is_renamed or any(d.kind == "new" for d in worth)
         else ""
     )
     return f"SR601 {source.group}.{source.name}: {listed(worth)}. {advice} in {source.place.file}{kept}"

@@ -12,12 +12,13 @@ from click.testing import CliRunner
 
 from sqlrun.cli import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from sqlrun.errors import ProjectError
+from sqlrun.errors import Place, ProjectError
 from sqlrun.events import NodeResult, TickResult
-from sqlrun.land.schema_drift import Drift, union
+from sqlrun.land.schema_drift import Drift, message, union
 from sqlrun.land.source_editor import edited
 from sqlrun.load.sources import sources
 from sqlrun.load.yaml_reader import Reader
+from sqlrun.project import Source
 from sqlrun.project_files import project as load_project
 from sqlrun.publish.reader import find, query, tick_of
 from tests.support import broken, rescue_lines
@@ -120,6 +121,17 @@ SILENT = {"ignore": {"missing"}, "sync": set[str]()}
 
 
 @pytest.mark.slow
+def test_only_new_fields_are_said_to_be_rescued() -> None:
+    """A value of another type is in the quarantine, not among the rescued fields."""
+    source = Source("shops", "sales", "json", "data", (), "Sales.", Place("_sources.yml"))
+    changed = Drift("changed", "pieces", 1, "a.jsonl", "int", "string")
+    missing = Drift("missing", "note", 1, "a.jsonl", "string", renamed="remark")
+
+    assert "rescued" not in message(source, NAME, [changed])
+    assert "rescued" in message(source, NAME, [changed, Drift("new", "tip", 1, "a.jsonl", seen="int")])
+    assert "rescued" in message(source, NAME, [changed, missing])
+
+
 @pytest.mark.parametrize("site", ["ignore", "sync"], indirect=True)
 def test_drift_is_reported_and_published(site: Site) -> None:
     """Each change is reported in its tick, with names and counts alone."""
