@@ -99,6 +99,24 @@ def build(root: Path, **options: Any) -> None:
     sys.exit(build_command(root, options, utc_now))
 
 
+@main.command("init")
+@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
+@click.option(
+    "--from",
+    "data",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Land the JSON, CSV, Parquet or Avro files at PATH: their columns and types are inferred.",
+)
+@report_errors
+def init_command(folder: Path, data: Path | None) -> None:
+    """Write a new project that builds without Java into DIR."""
+    from sqlrun.report.console import Console
+    from sqlrun.scaffold.command import init
+
+    Console().lines(init(folder, data))
+
+
 @main.command("compile")
 @SELECT
 @EXCLUDE

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
+from sqlglot.errors import SqlglotError
 from sqlglot.parsers.databricks import DatabricksParser
 from sqlglot.parsers.hive import HiveParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -43,6 +47,8 @@ _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 # Tokens that separate arguments without a comma; also subqueries and stars.
 _WORDS = frozenset({TokenType.FROM, TokenType.IN, TokenType.ALIAS, TokenType.FARROW, TokenType.SELECT, TokenType.STAR})
+# Words that sqlglot's tokenizer takes for a keyword only before BY; standard SQL reserves them.
+_BEFORE_BY = frozenset({"cluster", "distribute", "group", "order", "partition", "sort"})
 # Nodes that may be between a call's name and the call itself.
 _AROUND = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Paren)
 
@@ -173,3 +179,25 @@ class SparkSQL(Databricks):
         """The tokenizer: in a text, Spark reads two quotes as one; Databricks reads two texts."""
 
         STRING_ESCAPES: ClassVar = ["\\", "'"]
+
+
+@lru_cache(1024)
+def is_plain(name: str) -> bool:
+    """Return whether a name needs no quotes as the name of a column and of a CTE.
+
+    >>> [is_plain(name) for name in ("order_id", "when", "order", "timestamp", "größe", "1st")]
+    [True, False, False, True, False, False]
+    """
+    if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) is None or name.lower() in _BEFORE_BY:
+        return False
+    try:
+        tree = sqlglot.parse_one(
+            f"with {name} as (select {name}, 1 as {name} from t) select {name} from {name}", DIALECT
+        )
+    except SqlglotError:
+        return False
+    cte = tree.find(exp.CTE)
+    found = [*cte.this.expressions, *tree.expressions] if cte is not None else []
+    return [type(one) for one in found] == [exp.Column, exp.Alias, exp.Column] and {
+        one.output_name for one in found
+    } == {name}

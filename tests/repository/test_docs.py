@@ -29,6 +29,8 @@ from sqlrun.load import contract, dashboards, exposures, profile, settings, suit
 from sqlrun.project import ON_FAIL, SEVERITIES, Profile
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
+from sqlrun.scaffold.command import STARTER
+from sqlrun.scaffold.texts import common
 from sqlrun.test_definitions import declared
 from sqlrun.transpile import function_catalogue
 from tests.repository.test_architecture import LAYERS
@@ -385,16 +387,16 @@ def test_every_code_exists() -> None:
 
 
 def test_every_file_named_exists() -> None:
-    """Paths into tests/, sqlrun/, models/ and the like are those of files, unless the page itself makes them."""
+    """Paths into tests/, sqlrun/, models/ and the like name files, unless the page or `sqlrun init` makes them."""
     rooms = "tests|sqlrun|models|macros|seeds|expectations|profiles|docs|benchmarks"
     missing = []
     for page in PAGES:
         named = set(re.findall(rf"`((?:{rooms})/[\w./-]*\.(?:py|md|sql|yml|csv|case))`", read(page)))
-        made = {block.attribute("file") for block in blocks(page)}
+        made = {block.attribute("file") for block in blocks(page)} | set(common(""))
         missing += [
             f"{shown(page)}: {name}"
             for name in sorted(named - made)
-            if not ((ROOT / name).exists() or (page.parent / name).exists())
+            if not any((folder / name).exists() for folder in (ROOT, page.parent, STARTER))
         ]
 
     assert missing == []
@@ -593,7 +595,7 @@ def landed(table: Path) -> int:
 
 
 def run_page(page: Path, folder: Path, commands: Path, **more: str) -> None:
-    """Run a page's blocks in a project's folder, with more variables of the environment."""
+    """Run a page's blocks in a project's folder, or one below it (`in=FOLDER`), with more environment variables."""
     for block in blocks(page):
         if block.attribute("file"):
             file = folder / block.attribute("file")
@@ -603,7 +605,7 @@ def run_page(page: Path, folder: Path, commands: Path, **more: str) -> None:
             continue
         ends = re.match(r"<!-- exits (\d+)", block.before)
 
-        done = shell(moved(block.text), folder, commands, **more)
+        done = shell(moved(block.text), folder / block.attribute("in"), commands, **more)
 
         assert done.returncode == int(ends[1] if ends else 0), f"{page.name}:{block.line}\n{done.stdout}{done.stderr}"
 

@@ -10,15 +10,12 @@ from sqlrun.errors import Place, UsageError
 from sqlrun.load.contract import bad_name
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import Column, Model, Project, Seed, Source
+from sqlrun.transpile.dialect import is_plain
+from sqlrun.transpile.writer import identifier
 from sqlrun.unit_tests.author.yaml_writer import scalar
 
 TO_WRITE = "Describe this column."
 PREFIXES = ("stg_", "fct_", "dim_")
-# Names that a CTE can't have without quotes.
-RESERVED = {
-    "all", "and", "any", "case", "columns", "cross", "from", "group", "having", "in", "join", "left", "limit",
-    "not", "on", "or", "order", "rows", "select", "table", "union", "values", "where", "window", "with",
-}  # fmt: skip
 Noun = Model | Seed | Source
 
 
@@ -109,13 +106,13 @@ def sql(read: Sequence[Noun]) -> str:
 def _alias(name: str, taken: Sequence[str]) -> str:
     """Return a CTE's name: that of its input without the layer's prefix."""
     short = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
-    good = short and not short[0].isdigit() and short.lower() not in RESERVED and short not in taken
-    return short if good else f"{name}_rows" if name.lower() in RESERVED or name in taken else name
+    if is_plain(short) and short not in taken:
+        return short
+    return name if is_plain(name) and name not in taken else f"{name}_rows"
 
 
 def _name(column: str) -> str:
-    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", column) and column.lower() not in RESERVED
-    return column if plain else "`" + column.replace("`", "``") + "`"
+    return column if is_plain(column) else identifier(column, "spark")
 
 
 def contract(name: str, read: Sequence[Noun]) -> str:
@@ -128,7 +125,7 @@ def contract(name: str, read: Sequence[Noun]) -> str:
     if read and isinstance(read[0], Source):
         lines.append("    repeats: true")
     lines.append("    columns:")
-    return "\n".join([*lines, *map(_column, columns)]) + "\n"
+    return "\n".join([*lines, *map(column_line, columns)]) + "\n"
 
 
 def _grain(read: Sequence[Noun], columns: Sequence[Column]) -> tuple[str, ...]:
@@ -138,7 +135,8 @@ def _grain(read: Sequence[Noun], columns: Sequence[Column]) -> tuple[str, ...]:
     return () if isinstance(read[0], Model) and read[0].repeats else read[0].grain
 
 
-def _column(column: Column) -> str:
+def column_line(column: Column) -> str:
+    """Return a column as a line of a contract."""
     parts = [f"name: {scalar(column.name)}", f"data_type: {scalar(column.type)}"]
     parts.append(f"description: {_quoted(column.description or TO_WRITE)}")
     if column.unit:
