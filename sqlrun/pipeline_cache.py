@@ -22,7 +22,8 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import drops
 from sqlrun.incremental.landing.query import Rule
 from sqlrun.incremental.stages import Stage
-from sqlrun.load.load import Loaded, facts
+from sqlrun.load.contract_files import facts
+from sqlrun.load.load import Loaded
 from sqlrun.parse import declared_types, parse, spark_only
 from sqlrun.parse.parse import Query
 from sqlrun.plan import plan

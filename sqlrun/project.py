@@ -48,6 +48,10 @@ def follows(severity: str) -> str:
     return FAIL if severity == CRITICAL else WARN
 
 
+# The place of what no file declares.
+NOWHERE = Place("")
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """One declared check: Great Expectations' type and arguments, and the action if it fails.
@@ -214,7 +218,8 @@ class Model:
     """One SELECT and its contract. `sql` is the analyst's text; `grain` are the columns that are unique together.
 
     `repeats`: rows equal in the grain are exact copies (a source that sends twice). `event_time` is the column with the
-    time of a row's event; "" for none. `said` are the parts of the contract that apply to tables alone.
+    time of a row's event; "" for none. `said` are the parts of the contract that apply to tables alone. `is_open`: the
+    contract doesn't list all columns with their types; the rest is inferred from the query. `place` is the contract's.
     """
 
     name: str
@@ -230,6 +235,8 @@ class Model:
     event_time: str = ""
     freshness: Freshness | None = None
     said: tuple[Said, ...] = ()
+    is_open: bool = False
+    place: Place = NOWHERE
 
     @classmethod
     def of_text(cls, name: str, file: str, sql: str) -> Model:

@@ -1,7 +1,7 @@
 """Read a project's folder completely: entities, unit tests, and SQL checks. Shell: the project folder.
 
 `load` reads the entities; this module attaches what later packages read from the same folder, once for all commands.
-Only SQL checks are rendered, so that `sqlrun serve` needs no compiler.
+Only SQL checks and models with open contracts are rendered, so that `sqlrun serve` rarely needs the compiler.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlrun.errors import ProjectError
 from sqlrun.expectations import sql_check_files
 from sqlrun.load import load
+from sqlrun.load.folder import Folder
 from sqlrun.load.load import Loaded
 from sqlrun.project import Project
 from sqlrun.runtime.disk_cache import Cache
@@ -19,7 +20,15 @@ from sqlrun.test_definitions import files as unit_files
 
 def read(root: Path, cache: Cache | None = None) -> Loaded:
     """Return the project as far as it could be read, with its problems; see `load.read`."""
-    return load.read(root, cache, (unit_files.attach, sql_check_files.attach))
+    return load.read(root, cache, (unit_files.attach, sql_check_files.attach), _infer)
+
+
+def _infer(folder: Folder, project: Project) -> Project:
+    if not any(model.is_open for model in project.models):
+        return project
+    from sqlrun.graph import inferred_columns
+
+    return inferred_columns.complete(folder, project)
 
 
 def project(root: Path, cache: Cache | None = None) -> Project:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlrun.errors import Problem
 from sqlrun.project import Rendered
@@ -24,10 +24,13 @@ def causes(problems: Iterable[Problem], rendered: Iterable[Rendered]) -> tuple[P
     unknown model follows from an error in its own files, and a missing key from the same key misspelled.
     """
     found = tuple(dict.fromkeys(problems))
-    files = {file: item for item in rendered for file in (item.model.file, item.model.contract_file)}
-    wrong = {_stem(problem.place.file) for problem in found if problem.code in CAUSES}
+    files: dict[str, list[Rendered]] = {}
+    for item in rendered:
+        for file in {item.model.file, item.model.contract_file}:
+            files.setdefault(file, []).append(item)
+    wrong = {name for problem in found if problem.code in CAUSES for name in _names(problem.place.file, files)}
     circular = {name for problem in found if problem.code == "SR401" for name in _cycle(problem.message)}
-    known = {item.model.name for item in files.values()}
+    known = {item.model.name for items in files.values() for item in items}
     left = [
         problem
         for problem in found
@@ -40,13 +43,23 @@ def causes(problems: Iterable[Problem], rendered: Iterable[Rendered]) -> tuple[P
     return tuple(left) or found
 
 
-def _follows(problem: Problem, files: Mapping[str, Rendered], wrong: Iterable[str], circular: Iterable[str]) -> bool:
-    item = files.get(problem.place.file)
-    if item is None or problem.code not in EFFECTS:
+Files = Mapping[str, Sequence[Rendered]]
+
+
+def _names(file: str, files: Files) -> set[str]:
+    """Return the models that a file is about; by the file's name if it is of none that could be rendered."""
+    return {item.model.name for item in files.get(file, ())} or {_stem(file)}
+
+
+def _follows(problem: Problem, files: Files, wrong: Collection[str], circular: Collection[str]) -> bool:
+    if problem.code not in EFFECTS:
         return False
-    if item.model.name in circular or (item.sources and "_sources" in wrong):
-        return True
-    return bool({*item.refs} & {*wrong, *circular} - {item.model.name})
+    for item in files.get(problem.place.file, ()):
+        if item.model.name in circular or (item.sources and "_sources" in wrong):
+            return True
+        if {*item.refs} & {*wrong, *circular} - {item.model.name}:
+            return True
+    return False
 
 
 def _stem(file: str) -> str:

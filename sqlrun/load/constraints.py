@@ -16,15 +16,18 @@ RELATIONSHIPS = "relationships"
 # By dbt's words.
 SEVERITIES = {"error": CRITICAL, "warn": WARNING}
 # Words with arguments, and the arguments that each requires.
+_TESTS: Mapping[str, tuple[str, ...]] = {"accepted_values": ("values",), "relationships": ("to", "field")}
 ARGUMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "constraints": {"foreign_key": ("to", "to_columns")},
-    "data_tests": {"accepted_values": ("values",), "relationships": ("to", "field")},
+    "data_tests": _TESTS,
+    "tests": _TESTS,  # dbt's older name
 }
 PLAIN = ("not_null", "unique", "primary_key")
 KNOWN = {
     "constraints": "not_null, unique and foreign_key",
-    "data_tests": "not_null, unique, accepted_values and relationships",
+    **dict.fromkeys(("data_tests", "tests"), "not_null, unique, accepted_values and relationships"),
 }
+UNIQUE = ("unique", "primary_key")
 # Keys with a meaning for stored rows alone, which a view would silently ignore.
 OF_TABLES = ("grain", "repeats", "event_time", "freshness")
 CONFIG_OF_TABLES = (
@@ -52,7 +55,7 @@ def promises(
             if word in PLAIN and _plain(reader, word, arguments, place, key) == WARNING and word == "not_null":
                 checks.append(_never_null(column, place))
                 continue
-            if word in ("unique", "primary_key") and grain != (column,):
+            if word in UNIQUE and grain != (column,):
                 hint = f"Set `grain: [{column}]` above the columns: the grain makes rows unique."
                 reader.problem("SR110", place, f"`{word}` of column `{column}` contradicts the grain", hint)
             elif word not in PLAIN:
@@ -60,6 +63,27 @@ def promises(
                 reader.problem("SR110", place, f"`{word}` isn't supported in `{key}` of a contract", hint)
             words.add("not_null" if word == "primary_key" else word)
     return frozenset(words), tuple(checks)
+
+
+def unique_columns(reader: Reader, node: Any) -> tuple[str, ...]:
+    """Return the columns of a contract that a constraint or a test says are unique."""
+    listed, found = node.get("columns"), []
+    for item in listed if isinstance(listed, list) else ():
+        entries = [entry for key in ARGUMENTS for entry in _listed(item, key)]
+        words = {_word(entry) for entry in entries}
+        if words & set(UNIQUE) and isinstance(item, Mapping):
+            found.append(reader.text(item, "name"))
+    return tuple(found)
+
+
+def _listed(item: Any, key: str) -> list[Any]:
+    value = item.get(key) if isinstance(item, Mapping) else None
+    return value if isinstance(value, list) else [value] if isinstance(value, str) else []
+
+
+def _word(entry: Any) -> str:
+    """Return the word of `{type: x, ...}`, `{x: {...}}` or the word alone."""
+    return str(entry.get("type", next(iter(entry), ""))) if isinstance(entry, Mapping) else str(entry)
 
 
 def of_tables(reader: Reader, node: Any) -> tuple[Said, ...]:
@@ -85,8 +109,7 @@ def _of_column(reader: Reader, item: Any) -> Iterator[Said]:
         if isinstance(value, str):
             yield Said(f"`{value}` of column `{name}`", reader.value_place(item, key))
         for index, entry in enumerate(value if isinstance(value, list) else ()):
-            word = entry.get("type", next(iter(entry), "")) if isinstance(entry, Mapping) else entry
-            yield Said(f"`{word}` of column `{name}`", reader.place(value, index))
+            yield Said(f"`{_word(entry)}` of column `{name}`", reader.place(value, index))
 
 
 def _entries(reader: Reader, item: Any, key: str, column: str) -> list[tuple[Any, Place]]:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sqlrun.errors import Place
 from sqlrun.load import freshness
-from sqlrun.load.constraints import of_tables, promises
+from sqlrun.load.constraints import of_tables, promises, unique_columns
 from sqlrun.load.forbidden_names import ANOTHER, column_fault, is_own
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import Column, Config, Freshness, Said
+from sqlrun.project import NOWHERE, Column, Config, Freshness, Said
 
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
@@ -19,7 +20,7 @@ SEED_KEYS = ("name", "description", "grain", "columns")
 _FIELD_NAMES = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
 # Key of a source's column: what its value is taken from instead of a field of the line.
 FROM = "from"
-COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
+COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests", "tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
     "readable_by", "updated_at", "check_cols", "hard_deletes",
@@ -40,6 +41,10 @@ CHOICES = {
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
 
 
+# A column that makes a contract open.
+UNTYPED = Column("", "", "", NOWHERE)
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """The YAML of a model or a seed, before it is joined to its SQL or CSV."""
@@ -53,24 +58,34 @@ class Contract:
     event_time: str = ""
     freshness: Freshness | None = None
     said: tuple[Said, ...] = ()
+    is_open: bool = False
+    place: Place = NOWHERE
 
 
-def contract(reader: Reader, node: Any, *, is_seed: bool = False) -> Contract:
-    """Return the contract in one entry of `models:` or `seeds:`; a seed has no `config:`."""
+def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) -> Contract:
+    """Return the contract in one entry of `models:` or `seeds:`; a seed has no `config:`.
+
+    A model's contract is open if it has no columns, or one without a type.
+    """
     name = reader.text(node, "name")
     grain = reader.texts(node, "grain")
-    found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
+    if not grain and not is_seed and len(unique := unique_columns(reader, node)) == 1:
+        grain = unique  # the grain is what makes rows unique
+    found = columns(reader, node, f"`{name}`" if name else "the contract", grain, is_typed=is_seed)
+    is_open = not is_seed and not all(column.type for column in found or [UNTYPED])
     config = {} if is_seed else config_values(reader, node)
     for column in found:
         if is_own(column.name):
             reader.problem(
                 "SR738", column.place, f"the column name `{column.name}` is reserved for sqlrun", "Choose another name."
             )
-    _known_columns(reader, node, "grain", grain, found, name)
-    partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
-    _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
+    if not is_open:
+        _known_columns(reader, node, "grain", grain, found, name)
+        partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
+        _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
     repeats = reader.flag(node, "repeats", False)
-    at, fresh = freshness.event_time(reader, node, found, name), freshness.freshness(reader, node)
+    at = reader.text(node, "event_time") if is_open else freshness.event_time(reader, node, found, name)
+    fresh = freshness.freshness(reader, node)
     said = of_tables(reader, node)
     return Contract(
         name=name,
@@ -82,6 +97,8 @@ def contract(reader: Reader, node: Any, *, is_seed: bool = False) -> Contract:
         event_time=at,
         freshness=fresh,
         said=said,
+        is_open=is_open,
+        place=place,
     )
 
 
@@ -100,9 +117,15 @@ def _known_columns(
 
 
 def columns(
-    reader: Reader, node: Any, what: str, grain: tuple[str, ...] = (), more_keys: tuple[str, ...] = ()
+    reader: Reader,
+    node: Any,
+    what: str,
+    grain: tuple[str, ...] = (),
+    more_keys: tuple[str, ...] = (),
+    *,
+    is_typed: bool = True,
 ) -> tuple[Column, ...]:
-    """Return the columns of `columns:`; each needs a name, a data_type and a description.
+    """Return the columns of `columns:`; each needs a name, and a data_type if `is_typed`. A missing type is "".
 
     `more_keys` are allowed in addition to those of a model's column.
     """
@@ -110,7 +133,9 @@ def columns(
     names: set[str] = set()
     for item, place in reader.items(node, "columns", what):
         keys = (*COLUMN_KEYS, *more_keys)
-        item = reader.mapping(item, place, f"a column of {what}", keys, ("name", "data_type", "description"))
+        item = reader.mapping(
+            item, place, f"a column of {what}", keys, ("name", "data_type") if is_typed else ("name",)
+        )
         written, name = item.get("name"), reader.text(item, "name")
         if not name and not isinstance(written, str):
             continue
@@ -126,7 +151,7 @@ def columns(
         names.add(name.lower())
         words, checks = promises(reader, item, name, grain)
         nullable = reader.flag(item, "nulls", True) and "not_null" not in words
-        kind = type_text(reader.text(item, "data_type", "string"))
+        kind = type_text(reader.text(item, "data_type", "string" if is_typed else ""))
         unit, description = reader.text(item, "unit"), reader.words(item)
         found.append(
             Column(

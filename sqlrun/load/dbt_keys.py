@@ -14,7 +14,6 @@ _AT_ONCE = "Use `severity` to stop the tick or only warn. In expectations/, `mos
 # By dbt's key, with underscores for hyphens.
 INSTEAD: Mapping[str, str] = {
     "unique_key": "Use `grain: [column]` in the contract.",
-    "tests": "Use `data_tests:`.",
     "where": "Write the check in expectations/, with the condition as `row_condition`.",
     "loaded_at_field": "Set `event_time` and `freshness` in the contract of the model that reads the source.",
     "column_types": "Set each column's `data_type` in the contract.",

@@ -102,6 +102,10 @@ class Folder:
         cached = self.cache.get_or_make(kind, source, hint, noted)
         return made[0] if made else cached
 
+    def problem_at(self, code: str, place: Place, message: str, hint: str, excerpt: str) -> None:
+        """Record a problem at a place of a file."""
+        self.problems.append(Problem(code, place, message, hint, excerpt))
+
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:
         """Record a problem of a whole file."""
         self.problems.append(Problem(code, Place(self.name(file)), message, hint))

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import built_in_macros, dashboards, exposures, histories, seeds, settings, suites, unread_files
-from sqlrun.load.contract import (
-    MODEL_KEYS,
-    SEED_KEYS,
-    Contract,
-    bad_name,
-    configured,
-    contract,
-    skeleton,
-    unchecked,
+from sqlrun.load import (
+    built_in_macros,
+    contract_files,
+    dashboards,
+    exposures,
+    histories,
+    seeds,
+    settings,
+    suites,
+    unread_files,
 )
+from sqlrun.load.contract import MODEL_KEYS, SEED_KEYS, bad_name, configured, skeleton
+from sqlrun.load.contract_files import Written, facts
 from sqlrun.load.folder import Folder, one_line_end
 from sqlrun.load.settings import Settings
 from sqlrun.load.sources import sources
-from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.project import KAFKA, Exposure, Macro, Model, Project, Seed, Source, Suite
-from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.text_lines import text_lines
 
 # Names that a template has already; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
-PLAIN = frozenset({str, int, bool, float, type(None)})
 # YAML files under models/ that aren't a model's contract.
 OTHERS = ("_sources.yml", "_exposures.yml")
 
 
 # Adds to a project what it reads from its folder; it gets the contracts with unit tests, by file.
 Attach = Callable[[Folder, Project, Mapping[str, str]], Project]
+# Adds the columns of open contracts, inferred from the queries.
+Infer = Callable[[Folder, Project], Project]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,16 @@ class Loaded:
     contracts: Mapping[str, str]
 
 
-def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) -> Loaded:
+def as_written(_: Folder, project: Project) -> Project:
+    """Return a project as it is: models with open contracts lack columns. Enough for sources, seeds and settings."""
+    return project
+
+
+def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = (), infer: Infer = as_written) -> Loaded:
     """Return the project with its problems; files whose content is in `cache` aren't parsed again.
 
-    `attach` adds what later stages read from the same folder: unit tests, and checks that are queries.
+    `infer` completes open contracts. `attach` adds what later stages read from the same folder: unit tests, and checks
+    that are queries.
 
     Raises: ProjectError at once if there is no project (SR100) or its settings are not TOML (SR101).
     """
@@ -77,8 +85,12 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) 
         functions=found.functions,
     )
     models, contracts = _models(folder, found)
-    project = replace(project, models=tuple(models))
-    project = replace(project, models=(*models, *_snapshots(folder, project)))
+    project = infer(folder, replace(project, models=tuple(models)))
+    if snapshots := tuple(_snapshots(folder, project)):
+        # Models without a contract may read a snapshot.
+        project = infer(folder, replace(project, models=(*project.models, *snapshots)))
+    if found.require_descriptions:
+        contract_files.require_descriptions(folder, project)
     _unique(folder, project)
     project = replace(project, suites=tuple(_suites(folder, project.models)))
     tested = {written.file: written.text for written in contracts if written.tested}
@@ -157,105 +169,51 @@ def _exposures(folder: Folder, project: Project) -> Iterator[Exposure]:
             yield found
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """The parsed YAML of a model or a seed; `facts` is the hash of what others can depend on."""
-
-    made: Contract | None
-    facts: str
-    tested: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A contract with the text of its file."""
-
-    file: str
-    text: str
-    made: Contract
-    tested: bool
-
-
-def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written]]:
-    models: list[Model] = []
-    contracts: list[_Written] = []
-    for file in folder.files("models", ".yml"):
-        if file.name not in OTHERS and folder.beside(file, ".sql") is None:
-            hint = "Add the query, or delete this file. Declare sources in _sources.yml."
-            folder.problem("SR105", file, f"the contract has no `{file.stem}.sql` next to it", hint)
-    if folder.cache.is_empty:
-        # The loop below reports problems of a contract, in order.
-        silent = replace(folder, problems=[])
-        read = partial(_written, silent, key="models", known=MODEL_KEYS, also=("unit_tests",))
-        files = [file for file in folder.files("models", ".yml") if file.name not in OTHERS]
-        fork.done([partial(read, file) for file in files], folder.cache)
-    for file in folder.files("models", ".sql"):
+def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[Written]]:
+    """Return the models, and the files of their contracts."""
+    files = [file for file in folder.files("models", ".yml") if file.name not in OTHERS]
+    contracts = contract_files.read(folder, files, "models", MODEL_KEYS, ("unit_tests",))
+    queries = folder.files("models", ".sql")
+    written = contract_files.by_name(folder, contracts, [file.stem for file in queries], "model")
+    models = []
+    for file in queries:
         check_name(folder, file, "a model")
-        written = None
-        contract_file = folder.beside(file, ".yml")
-        if contract_file is not None:
-            written = _written(folder, contract_file, "models", MODEL_KEYS, ("unit_tests",))
-        elif not bad_name(file.stem):
-            indented = "\n".join(f"    {line}" for line in text_lines(skeleton(file.stem)))
-            hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
-            folder.problem("SR106", file, "the model has no contract next to it", hint)
-        models.append(_model(folder, file, found, written))
-        if written is not None:
-            contracts.append(written)
+        models.append(_model(folder, file, found, written.get(file.stem)))
+        _require_contract(folder, file, models[-1])
     return models, contracts
 
 
-def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: tuple[str, ...] = ()) -> _Written | None:
-    """Return a contract; None if it can't be read, which is recorded."""
-    text, name = folder.text(file), folder.name(file)
-    if text is None:
-        return None
-
-    def make() -> _Said:
-        reader = folder.yaml(file, text)
-        made = _entry(reader, key, file.stem, known, also) if reader else None
-        tested = reader is not None and isinstance(reader.root, Mapping) and "unit_tests" in reader.root
-        return _Said(made, digest(facts(made)), tested)
-
-    said: _Said = folder.cached("contract", [key, name, text], _Said, make)
-    folder.facts[file.stem] = said.facts
-    return None if said.made is None else _Written(name, text, said.made, said.tested)
-
-
-def facts(value: object) -> object:
-    """Return what others can depend on as plain values: everything but descriptions and places."""
-    if type(value) in PLAIN:
-        return value
-    kind: type = type(value)
-    kept = _kept(kind)
-    if kept is not None:
-        return [facts(getattr(value, name)) for name in kept]
-    if isinstance(value, Mapping):
-        return {str(key): facts(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [facts(inner) for inner in value]
-    return value
+def _require_contract(folder: Folder, file: Path, model: Model) -> None:
+    """Record what an enforced contract lacks: the contract itself, its columns or their types."""
+    if not model.config.enforced or not model.is_open:
+        return
+    if not model.contract_file:
+        indented = "\n".join(f"    {line}" for line in text_lines(skeleton(file.stem)))
+        hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
+        folder.problem("SR106", file, "the model has no contract, which its settings enforce", hint)
+        return
+    untyped = next((column for column in model.columns if not column.type), None)
+    what = (
+        f"column `{untyped.name}` of `{model.name}` lacks `data_type`" if untyped else f"`{model.name}` has no columns"
+    )
+    message = f"{what}, but its contract is enforced"
+    place = untyped.place if untyped else model.place
+    hint = "Add `data_type:`." if untyped else "List all columns with their types."
+    folder.problems.append(Problem("SR104", place, message, hint))
 
 
-@cache
-def _kept(kind: type) -> tuple[str, ...] | None:
-    """Return the fields of a dataclass that others can depend on; None for another type."""
-    if not is_dataclass(kind):
-        return None
-    return tuple(field.name for field in fields(kind) if field.name not in ("description", "place"))
-
-
-def _model(folder: Folder, file: Path, found: Settings, written: _Written | None) -> Model:
-    """Return a model; one without a contract has no columns, so that refs to it are still known."""
+def _model(folder: Folder, file: Path, found: Settings, written: Written | None) -> Model:
+    """Return a model; the columns of one without a contract are inferred later."""
     name, sql = folder.name(file), folder.text(file)
     if sql is None:  # reported already; the rest of the model is still checked
         sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
     if written is None:
-        return replace(Model.of_text(file.stem, name, sql), config=configured(*found.layers(name)))
-    made = written.made
+        config = configured(*found.layers(name))
+        return replace(Model.of_text(file.stem, name, sql), config=config, is_open=True, place=Place(name))
+    made = contract_files.contract_of(written, file.stem)
     config = configured(*found.layers(name), made.config)
     known = {column.name for column in made.columns}
-    for column in config.partition_by if "partition_by" not in made.config else ():
+    for column in config.partition_by if "partition_by" not in made.config and not made.is_open else ():
         if column not in known:
             hint = f"Columns: {', '.join(c.name for c in made.columns)}.{did_you_mean(column, known)}"
             message = f"unknown column `{column}` in `partition_by` of `{name}`"
@@ -274,35 +232,9 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
         event_time=made.event_time,
         freshness=made.freshness,
         said=made.said,
+        is_open=made.is_open,
+        place=made.place,
     )
-
-
-def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tuple[str, ...] = ()) -> Contract | None:
-    """Return the one entry of a model's or a seed's YAML; None if it can't be read."""
-    top = reader.mapping(reader.root, Place(reader.file), "the file", ("version", key, *also), (key,))
-    entries = reader.items(top, key, "the file")
-    if not entries:
-        if isinstance(top.get(key), list):
-            reader.problem("SR104", reader.place(top, key), f"`{key}` is empty", f"Write: - name: {stem}")
-        return None
-    if len(entries) > 1:
-        reader.problem(
-            "SR107", entries[1][1], "the file has more than one contract", "Write each contract into its own file."
-        )
-    node, place = entries[0]
-    node = reader.mapping(node, place, f"an entry of `{key}`", known, ("name", "description", "columns"))
-    if not node:
-        return None
-    made = contract(reader, node, is_seed=key == "seeds")
-    if key == "seeds":
-        unchecked(reader, made.columns, "a seed")
-    if made.name and made.name != stem:
-        message = f"the contract is for `{made.name}`, but the file is named `{stem}`"
-        hint = f"Set `name: {stem}`, or rename the files."
-        reader.problem("SR107", reader.value_place(node, "name"), message, hint)
-    if node.get("columns") == []:
-        reader.problem("SR104", reader.place(node, "columns"), f"`{made.name}` has no columns", "List all columns.")
-    return made
 
 
 def check_name(folder: Folder, file: Path, what: str) -> None:
@@ -339,23 +271,19 @@ def _snapshots(folder: Folder, project: Project) -> Iterator[Model]:
 
 
 def _seeds(folder: Folder) -> Iterator[Seed]:
-    for file in folder.files("seeds", ".yml"):
-        if not file.with_suffix(".csv").is_file():
-            hint = "Add the rows, or delete this file."
-            folder.problem("SR105", file, f"the contract has no `{file.stem}.csv` next to it", hint)
-    for file in folder.files("seeds", ".csv"):
+    files = folder.files("seeds", ".csv")
+    contracts = contract_files.read(folder, folder.files("seeds", ".yml"), "seeds", SEED_KEYS)
+    found = contract_files.by_name(folder, contracts, [file.stem for file in files], "seed")
+    for file in files:
         check_name(folder, file, "a seed")
-        name, written = folder.name(file), None
-        if file.with_suffix(".yml").is_file():
-            written = _written(folder, file.with_suffix(".yml"), "seeds", SEED_KEYS)
-        elif not bad_name(file.stem):
-            message = "the seed has no contract next to it"
-            hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, the columns and their types."
-            folder.problem("SR106", file, message, hint)
+        name, written = folder.name(file), found.get(file.stem)
         if written is None:
+            if not bad_name(file.stem):
+                hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, the columns and their types."
+                folder.problem("SR106", file, "the seed has no contract", hint)
             yield Seed(file.stem, name, "", "", (), (), ())
             continue
-        made, lines = written.made, text_lines(written.text)
+        made, lines = contract_files.contract_of(written, file.stem), text_lines(written.text)
         for problem in seeds.unknown_types(made.columns):
             folder.problems.append(replace(problem, excerpt=lines[problem.place.line - 1]))
         text = folder.text(file)

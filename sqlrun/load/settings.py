@@ -21,7 +21,10 @@ else:  # the same parser, from PyPI
 
 FILE = "pyproject.toml"
 ENFORCED = "contract = { enforced = true }"
-KINDS: Mapping[str, type] = {"name": str, "profile": str, "vars": dict, "models": dict, "functions": list}
+KINDS: Mapping[str, type] = {
+    "name": str, "profile": str, "vars": dict, "models": dict, "functions": list, "require_descriptions": bool,
+}  # fmt: skip
+KIND_NAMES: Mapping[type, str] = {str: "a string", dict: "a table", list: "a list of names", bool: "true or false"}
 KEYS = tuple(KINDS)
 
 
@@ -35,6 +38,7 @@ class Settings:
     folders: Mapping[str, Mapping[str, object]]
     text: str
     functions: tuple[str, ...] = ()
+    require_descriptions: bool = False
 
     def layers(self, file: str) -> tuple[Mapping[str, object], ...]:
         """Return the settings that apply to a model's file, the outermost folder's first."""
@@ -61,14 +65,15 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
             problems.append(_problem(text, "SR102", [key], f"unknown key `{key}` in [tool.sqlrun]", hint))
     for key, kind in KINDS.items():
         if not isinstance(tool.get(key, kind()), kind):
-            what = {"str": "a string", "dict": "a table", "list": "a list of names"}[kind.__name__]
+            what = KIND_NAMES[kind]
             problems.append(_problem(text, "SR103", [key], f"`{key}` in [tool.sqlrun] must be {what}", ""))
             del tool[key]
     layers: dict[str, Mapping[str, object]] = {}
     _walk(text, (), tool.get("models", {}), tuple(folders), layers, problems)
     functions = _functions(text, tool.get("functions", []), problems)
     name, chosen = tool.get("name", default_name), tool.get("profile", "local")
-    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions)
+    required = tool.get("require_descriptions", False)
+    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions, required)
 
 
 def _functions(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:

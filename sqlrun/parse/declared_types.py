@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from sqlrun.errors import Problem
 from sqlrun.load.forbidden_names import ANOTHER, column_fault
-from sqlrun.project import Model, Project, Seed, Source
+from sqlrun.project import Column, Model, Project, Seed, Source
 from sqlrun.transpile import spark_types
 from sqlrun.transpile.dialect import DIALECT
 
@@ -45,7 +45,8 @@ TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boole
 def problems(project: Project) -> Iterable[Problem]:
     """Yield problems: types that Spark SQL doesn't have (SR309), and fields with invalid names (SR738)."""
     listed: tuple[Model | Seed | Source, ...] = (*project.models, *project.seeds, *project.sources)
-    for column in (column for noun in listed for column in noun.columns):
+    # A type that could not be inferred is another problem.
+    for column in (column for noun in listed for column in noun.columns if column.type):
         if not is_type(column.type):
             meant = MEANT.get(column.type.partition("(")[0].strip())
             near = [meant] if meant else difflib.get_close_matches(column.type, TYPES, 1)
@@ -54,6 +55,11 @@ def problems(project: Project) -> Iterable[Problem]:
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
         elif fault := _field_fault(column.type):
             yield Problem("SR738", column.place, f"a field name in column `{column.name}` {fault}", ANOTHER)
+
+
+def types_of(columns: Iterable[Column]) -> dict[str, str]:
+    """Return the type of each column; `string` for an invalid one, which `problems` reports."""
+    return {column.name: column.type if is_type(column.type) else "string" for column in columns}
 
 
 @functools.lru_cache(maxsize=4096)

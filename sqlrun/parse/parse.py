@@ -33,7 +33,7 @@ from sqlrun.parse import (  # fmt: skip
 from sqlrun.parse.functions import function_name, refusal
 from sqlrun.parse.source_map import source_place as source_place
 from sqlrun.parse.type_check import Walk, misfits
-from sqlrun.project import Column, Model, Project, Rendered, Seed
+from sqlrun.project import Model, Project, Rendered, Seed
 from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.dialect import DIALECT as DIALECT
 from sqlrun.transpile.refusals import Refusal
@@ -95,7 +95,7 @@ def attempt(rendered: Iterable[Rendered], project: Project) -> tuple[tuple[Query
             queries.append(query(item, schema, project.functions))
         except ProjectError as error:
             problems.extend(error.problems)
-        except _Unknowable:
+        except Unknowable:
             continue
         except RecursionError:
             problems.append(located_problems.problem("SR301", item, 0, 0, TOO_DEEP, FLATTER))
@@ -120,12 +120,7 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
 
     `admitted`: functions that the project's settings add to the list.
     """
-    tree = _admitted(rendered, schema, admitted)
-    tree = select_list.with_versions(tree, rendered.config)
-    read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
-    if not all(read) or not rendered.model.columns:
-        raise _Unknowable
-    walk = _qualify(tree, rendered, schema)
+    walk = walked(rendered, schema, admitted)
     columns = tuple(walk.tree.named_selects)
     problems = list(select_list.problems(rendered, columns, walk.tree))
     if rendered.config.enforced and not problems:
@@ -136,6 +131,18 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     if problems:
         raise ProjectError(problems)
     return Query(rendered, cast(exp.Expression, decimal_casts.typed(walk)), columns)
+
+
+def walked(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> Walk:
+    """Return a model's qualified tree and a lazy inference of its types, with the versions of a history.
+
+    Raises: ProjectError; Unknowable.
+    """
+    tree = select_list.with_versions(_admitted(rendered, schema, admitted), rendered.config)
+    read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
+    if not all(read) or not (rendered.model.columns or rendered.model.is_open):
+        raise Unknowable
+    return _qualify(tree, rendered, schema)
 
 
 def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
@@ -159,21 +166,16 @@ def _admitted(rendered: Rendered, schema: Schema, admitted: tuple[str, ...]) -> 
     return tree
 
 
-class _Unknowable(Exception):
+class Unknowable(Exception):
     """A contract is missing, so the columns of a query are unknown. Another problem reports the contract."""
 
 
 def schema_of(project: Project) -> Schema:
     """Return the columns and types of every relation that a query may read; none for a missing contract."""
-
-    def types(columns: tuple[Column, ...]) -> dict[str, str]:
-        # `declared_types` reports invalid types.
-        return {column.name: column.type if declared_types.is_type(column.type) else "string" for column in columns}
-
     tables: tuple[Model | Seed, ...] = (*project.seeds, *project.models)
     return {
-        REF: {noun.name: types(noun.columns) for noun in tables},
-        SOURCE: {source.table: types(source.columns) for source in project.sources},
+        REF: {noun.name: declared_types.types_of(noun.columns) for noun in tables},
+        SOURCE: {source.table: declared_types.types_of(source.columns) for source in project.sources},
     }
 
 

@@ -59,14 +59,19 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
         wanted = next((c for c in declared if c not in columns), "a_name")
         shown = item.sql(DIALECT)
         yield at("SR306", rendered, item, f"the column `{shown}` has no name", f"Add a name: {shown} as {wanted}.")
+    untyped = {column.name for column in model.columns if not column.type}
     for name in columns:
-        if name not in declared and name not in nameless:
+        if name not in declared and name not in nameless and not (model.is_open and not declared):
             hint = f"Add it under `columns:` in {model.contract_file}, with its data_type and description."
             message = f"column `{name}` is not in the contract of `{model.name}`"
             yield at("SR306", rendered, selects.get(name), message, hint)
+        elif name in untyped:
+            hint = f"Write cast(... as TYPE) as {name}, or list the column with its data_type in a contract."
+            yield at("SR312", rendered, selects.get(name), f"the type of column `{name}` can't be inferred", hint)
     for column in model.columns if not nameless else ():
         if column.name not in columns:
-            free = [name for name in columns if name not in declared]
+            listed = {c.name for c in model.columns if c.place.file != model.file}
+            free = [name for name in columns if name not in listed]
             near = difflib.get_close_matches(column.name, free, 1)
             hint = f"Select the column, or remove it from the contract. The query returns: {', '.join(columns)}." + (
                 f" Did you mean `{near[0]}`?" if near else ""
@@ -76,6 +81,12 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
     for name in sorted({c for c in columns if columns.count(c) > 1}):
         message = f"duplicate output column `{name}`"
         yield at("SR308", rendered, selects.get(name), message, "Give one of them another alias.")
+
+
+def are_valid_names(tree: exp.Query, config: Config) -> bool:
+    """Return whether each column of a query has a name of its own."""
+    written, names = without_versions(tree, config), tree.named_selects
+    return len(set(names)) == len(names) and not any(map(_is_nameless, cast(exp.Query, written).selects))
 
 
 def _is_nameless(item: exp.Expr | None) -> bool:

@@ -38,10 +38,11 @@ def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
 
     `tables` maps database, table and column to the text of a type.
     """
-    return _outputs(Walk(tree, tables))
+    return outputs(Walk(tree, tables))
 
 
-def _outputs(walk: Walk) -> tuple[Kind | None, ...]:
+def outputs(walk: Walk) -> tuple[Kind | None, ...]:
+    """Return the types of a qualified query's output columns."""
     try:
         return walk.outputs(walk.scopes.root)
     except RecursionError:  # an expression of a thousand terms
@@ -53,7 +54,7 @@ def misfits(rendered: Rendered, walk: Walk) -> Iterable[Problem]:
 
     A NULL without a cast and an array without elements are compatible with every type.
     """
-    found = dict(zip(walk.tree.named_selects, _outputs(walk), strict=True))
+    found = dict(zip(walk.tree.named_selects, outputs(walk), strict=True))
     items = {item.alias_or_name: item for item in walk.tree.selects}
     for column in rendered.model.columns:
         declared, given = declared_type(column.type), found.get(column.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sqlrun.load.load import facts
+from sqlrun.load.contract_files import facts
 from sqlrun.parse.parse import Query
 from sqlrun.pipeline import Prepared
 from sqlrun.project import UnitTest

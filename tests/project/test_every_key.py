@@ -190,7 +190,7 @@ def kept(name: str) -> dict[str, Case]:
         return Case(write, quarantined if lands else fails("not_be_null", "table"), missing)
 
     return {
-        "name": Case(setting(name="another"), "SR107"),
+        "name": Case(setting(name="another"), "SR105"),
         "grain": Case(setting(grain=[key]), unique, lines=same),
         "repeats": Case(setting(grain=["id"], repeats=True), warns("repeats") if lands else "SR110", same),
         "event_time": Case(setting(event_time="at"), measured(name)),
@@ -249,7 +249,7 @@ def of_seed() -> dict[str, Case]:
         keyed
         | none
         | {
-            "name": Case(setting(name="another"), "SR107"),
+            "name": Case(setting(name="another"), "SR105"),
             "grain": Case(grain, "SR113", rows=again),
             "column:name": Case(of_column("n", name="m"), "SR113"),
             "column:data_type": Case(of_column("id", data_type="int"), "SR113"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 
-from sqlrun.load.load import facts
+from sqlrun.load.contract_files import facts
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Project, UnitTest
 from sqlrun.runtime.disk_cache import Cache, digest

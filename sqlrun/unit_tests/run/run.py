@@ -15,7 +15,7 @@ from sqlrun.engines.duckdb.memory import LONGEST, Computer, Memory, OnDuckDB, co
 from sqlrun.errors import EngineError, Problem, ProjectError
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
-from sqlrun.load.load import facts
+from sqlrun.load.contract_files import facts
 from sqlrun.parse import spark_only
 from sqlrun.parse.parse import Query
 from sqlrun.plan import plan

@@ -1,0 +1,1 @@
+select dish_id, price from {{ ref('dishes') }}

@@ -1,0 +1,4 @@
+select
+    dish_id,
+    null as price
+from {{ ref('dishes') }}

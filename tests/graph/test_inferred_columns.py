@@ -1,0 +1,180 @@
+"""A contract lists what its author promises; the other columns and types follow from the query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlrun import pipeline
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import ProjectError
+from sqlrun.runtime.disk_cache import Cache
+from tests.support import broken
+from tests.support.projects import Site
+from tests.support.script import START
+
+SEED = {
+    "seeds/dishes.csv": "dish_id,price\n1,9.50\n2,12.00\n",
+    "seeds/dishes.yml": (
+        "seeds:\n  - name: dishes\n    grain: [dish_id]\n    columns:\n      - {name: dish_id, data_type: int}\n"
+        '      - {name: price, data_type: "decimal(10,2)"}\n'
+    ),
+}
+MENU = "select dish_id, price * 2 as twice, 'x' as word from {{ ref('dishes') }}\n"
+
+
+def project(folder: Path, files: dict[str, str]) -> Path:
+    return broken.write(folder, {**SEED, **files})
+
+
+def types(root: Path, name: str, cache: Cache | None = None) -> dict[str, str]:
+    models = {model.name: model for model in pipeline.prepare(root, cache).project.models}
+    return {column.name: column.type for column in models[name].columns}
+
+
+def codes(root: Path) -> list[str]:
+    with pytest.raises(ProjectError) as raised:
+        pipeline.prepare(root)
+    return [f"{problem.code} {problem.place}" for problem in raised.value.problems]
+
+
+def test_models_without_contracts_build(tmp_path: Path) -> None:
+    """Their columns follow from the query, those of a model that reads another from that one's query."""
+    files = {
+        "models/a_top.sql": "select word, sum(twice) as total from {{ ref('menu') }} group by word\n",
+        "models/menu.sql": MENU,
+    }
+    root = project(tmp_path, files)
+
+    assert types(root, "menu") == {"dish_id": "int", "twice": "decimal(12,2)", "word": "string"}
+    assert types(root, "a_top") == {"word": "string", "total": "decimal(22,2)"}
+    site = Site(root, DuckDBEngine())
+    assert site.tick(START).published
+    assert [(row["word"], str(row["total"])) for row in site.rows("a_top")] == [("x", "43.00")]
+
+
+def test_a_contract_may_list_a_part(tmp_path: Path) -> None:
+    """What it says of a column holds, and the type that it leaves out is inferred."""
+    contract = "models:\n  - name: menu\n    columns:\n      - {name: word, data_tests: [not_null]}\n"
+    root = project(tmp_path, {"models/menu.sql": MENU.replace("'x'", "nullif('x', 'x')"), "models/menu.yml": contract})
+
+    assert types(root, "menu") == {"dish_id": "int", "twice": "decimal(12,2)", "word": "string"}
+    result = Site(root, DuckDBEngine()).tick(START)
+    assert not result.published
+    assert [check.place.line for check in result.checks if check.status.name == "FAIL"] == [4]
+
+
+def test_a_file_has_the_contracts_of_several_models(tmp_path: Path) -> None:
+    """Their unit tests are beside them."""
+    contract = """\
+models:
+  - name: menu
+    columns: [{name: word, description: A word.}]
+  - {name: other, grain: [n]}
+unit_tests:
+  - name: one
+    model: other
+    given:
+      - {input: ref('menu'), rows: [{dish_id: 1}, {dish_id: 2}]}
+    expect: {rows: [{n: 2}]}
+"""
+    files = {
+        "models/deep/menu.sql": MENU,
+        "models/other.sql": "select count(*) as n from {{ ref('menu') }}\n",
+        "models/schema.yml": contract,
+    }
+    found = {model.name: model for model in pipeline.prepare(project(tmp_path, files)).project.models}
+
+    assert [column.description for column in found["menu"].columns] == ["", "", "A word."]
+    assert found["other"].grain == ("n",) and found["other"].unit_tests[0].name == "one"
+    assert {model.contract_file for model in found.values()} == {"models/schema.yml"}
+
+
+@pytest.mark.parametrize(
+    ("says", "code"),
+    [
+        ("grain: [nothing]", "SR108 models/menu.yml:2:5"),
+        ("event_time: word", "SR110 models/menu.yml:2:5"),
+        ("config: {partition_by: [nothing]}", "SR108 models/menu.yml:2:5"),
+        ("columns: [{name: nothing}]", "SR307 models/menu.yml:3:15"),
+    ],
+)
+def test_what_a_contract_says_of_other_columns_is_a_problem(tmp_path: Path, says: str, code: str) -> None:
+    """The columns are known as soon as they are inferred."""
+    root = project(tmp_path, {"models/menu.sql": MENU, "models/menu.yml": f"models:\n  - name: menu\n    {says}\n"})
+
+    assert codes(root) == [code]
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("select nothing from {{ ref('dishes') }}", "SR304 models/menu.sql:1:8"),
+        ("select 1, 2 from {{ ref('dishes') }}", "SR306 models/menu.sql:1:8"),
+        ("select 1 as a, 2 as a from {{ ref('dishes') }}", "SR308 models/menu.sql:1:16"),
+        ("select from", "SR301 models/menu.sql:1:8"),
+        ("select {{ nothing }} as a", "SR201 models/menu.sql:1:11"),
+        ("select * from {{ ref('reader') }}", "SR401 models/menu.sql:1:18"),
+    ],
+)
+def test_readers_of_a_broken_model_are_not_accused(tmp_path: Path, query: str, code: str) -> None:
+    """Nothing is known of its columns."""
+    files = {"models/menu.sql": f"{query}\n", "models/reader.sql": "select word from {{ ref('menu') }}\n"}
+
+    found = codes(project(tmp_path, files))
+
+    assert found[0] == code and not any("reader" in one for one in found)
+
+
+def test_an_enforced_contract_is_complete(tmp_path: Path) -> None:
+    """A type that it leaves out is missing, and so is the contract itself."""
+    files = {
+        "pyproject.toml": '[tool.sqlrun]\nname = "x"\n[tool.sqlrun.models]\ncontract = {enforced = true}\n',
+        "models/a.sql": MENU,
+        "models/b.sql": MENU,
+        "models/b.yml": "models:\n  - name: b\n    columns: [{name: dish_id}]\n",
+        "models/c.sql": MENU,
+        "models/c.yml": "models:\n  - name: c\n",
+    }
+
+    assert codes(project(tmp_path, files)) == [
+        "SR106 models/a.sql:1:1",
+        "SR104 models/b.yml:3:15",
+        "SR104 models/c.yml:2:5",
+    ]
+
+
+def test_inferred_columns_are_cached_and_follow_an_edit(tmp_path: Path) -> None:
+    """An edit of a model changes the types of those that read it."""
+    files = {"models/menu.sql": MENU, "models/top.sql": "select max(twice) as most from {{ ref('menu') }}\n"}
+    root = project(tmp_path, files)
+    first = types(root, "top", Cache.of(root))
+    cache = Cache.of(root)
+
+    assert types(root, "top", cache) == first == {"most": "decimal(12,2)"}
+    assert cache.made == {}
+
+    (root / "models" / "menu.sql").write_text(MENU.replace("price * 2", "cast(price as int)"))
+    assert types(root, "top", Cache.of(root)) == {"most": "int"}
+
+
+def test_a_history_and_a_model_of_a_snapshot_need_no_columns(tmp_path: Path) -> None:
+    """The columns of a version are inferred, too."""
+    files = {
+        "models/kept.sql": "{{ config(materialized='history') }}\nselect dish_id, price from {{ ref('dishes') }}\n",
+        "models/kept.yml": "models:\n  - {name: kept, grain: [dish_id, valid_from]}\n",
+        "models/now.sql": "select dish_id, valid_to from {{ ref('dish_versions') }} where is_current\n",
+        "snapshots/dishes.yml": (
+            "snapshots:\n  - name: dish_versions\n    relation: ref('dishes')\n"
+            "    config: {unique_key: dish_id, strategy: check, check_cols: all}\n"
+        ),
+    }
+    root = project(tmp_path, files)
+
+    assert types(root, "kept") == {
+        "dish_id": "int", "price": "decimal(10,2)", "valid_from": "timestamp", "valid_to": "timestamp",
+        "is_current": "boolean",
+    }  # fmt: skip
+    assert types(root, "now") == {"dish_id": "int", "valid_to": "timestamp"}
+    assert Site(root, DuckDBEngine()).tick(START).published
