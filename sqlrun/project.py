@@ -20,6 +20,9 @@ FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
 HISTORY = "history"
 # The columns of a history beside those of its query: when a version is valid, and whether it still is.
 VALID_FROM, VALID_TO, IS_CURRENT = VERSION_COLUMNS = ("valid_from", "valid_to", "is_current")
+# A further one, if a deletion begins a version.
+IS_DELETED = "is_deleted"
+NEW_RECORD = "new_record"
 # Separates a model's name from the number of a hidden table with one of its inner results.
 STATE = "__state_"
 
@@ -104,7 +107,8 @@ class Config:
 
     The last three are those of a history. `updated_at` is the column with the time of a row's last change; "": a
     version begins at the tick that finds it. `check_cols`: a change of one of these columns begins a version; () is any
-    column. `hard_deletes`: the version of a row that is gone ends, or stays.
+    column. `hard_deletes`: the version of a row that is gone ends, stays, or is followed by
+    one that says so.
     """
 
     materialized: str = "table"  # table | view | history
@@ -119,7 +123,12 @@ class Config:
     readable_by: str = "spark"
     updated_at: str = ""
     check_cols: tuple[str, ...] = ()
-    hard_deletes: str = "invalidate"  # invalidate | ignore
+    hard_deletes: str = "invalidate"  # invalidate | ignore | new_record
+
+    @property
+    def version_columns(self) -> tuple[str, ...]:
+        """Return the columns that a history adds to those of its query."""
+        return (*VERSION_COLUMNS, IS_DELETED) if self.hard_deletes == NEW_RECORD else VERSION_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)

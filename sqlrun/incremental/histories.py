@@ -21,7 +21,7 @@ from sqlrun.incremental.operators.touched import restrict
 from sqlrun.incremental.operators.touched_keys import numbers
 from sqlrun.incremental.script import Script
 from sqlrun.incremental.stages import History, Stage, Target
-from sqlrun.project import IS_CURRENT, VALID_FROM, VALID_TO, VERSION_COLUMNS, Config
+from sqlrun.project import IS_CURRENT, IS_DELETED, NEW_RECORD, VALID_FROM, VALID_TO, Config
 from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.refusals import Reason
@@ -56,9 +56,9 @@ def of_whole(whole: Stage, config: Config) -> Stage:
 
 
 def _history(columns: tuple[StoredColumn, ...], grain: tuple[str, ...], config: Config) -> History:
-    own = {*grain, *VERSION_COLUMNS}
+    own = {*grain, *config.version_columns}
     tracked = config.check_cols or tuple(c.name for c in columns if c.name not in own)
-    return History(tracked, config.updated_at, config.hard_deletes == "invalidate")
+    return History(tracked, config.updated_at, config.hard_deletes != "ignore", config.hard_deletes == NEW_RECORD)
 
 
 def statement(
@@ -102,10 +102,15 @@ def statement(
 def _fresh(stage: Stage, script: Script) -> str:
     """Return the columns of the query's rows as versions that begin now, or when the row was updated."""
     assert stage.history is not None
-    values = {VALID_FROM: _now(script), VALID_TO: "null", IS_CURRENT: "true"}
+    values = {VALID_FROM: _now(script), VALID_TO: "null", IS_CURRENT: "true", **_deleted(stage, "false")}
     if stage.history.updated_at:
         values[VALID_FROM] = script.name(stage.history.updated_at)
     return ", ".join(script.stored(values.get(c.name, script.name(c.name)), c) for c in stage.columns)
+
+
+def _deleted(stage: Stage, value: str) -> dict[str, str]:
+    """Return the value of the column that says whether a row was gone; {} for a history without it."""
+    return {IS_DELETED: value} if stage.history is not None and stage.history.marks_deleted else {}
 
 
 def _now(script: Script) -> str:
@@ -116,8 +121,10 @@ def _held(stage: Stage, script: Script, earlier: tuple[StoredColumn, ...] | None
     """Return the stored versions: of this table, or of the one before it with this one's columns."""
     if earlier is None:
         return script.table(stage.name, "old")
-    known = {c.name for c in earlier}
-    items = ", ".join(script.stored(script.name(c.name) if c.name in known else "null", c) for c in stage.columns)
+    values = {c.name: script.name(c.name) for c in earlier}
+    items = ", ".join(
+        script.stored(({**_deleted(stage, "false"), **values}).get(c.name, "null"), c) for c in stage.columns
+    )
     return script.part(f"select {items} from {script.table(stage.name, 'earlier')}", "earlier")
 
 
@@ -140,28 +147,55 @@ class _Versions:
         """Return the versions that begin: of rows without a current version, and of changed rows."""
         found = f"{self._fresh} as n left join {self._current} as c on {self._same_key('n', 'c')}"
         is_first = f"c.{self._script.name(IS_CURRENT)} is null"
-        changed = f"select {self._items('n')} from {found} where not ({is_first}) and ({self._differs()})"
+        back = {VALID_FROM: self._begins()} if self._history.marks_deleted and self._history.updated_at else NOTHING
+        changed = f"select {self._items('n', back)} from {found} where not ({is_first}) and ({self._differs()})"
         if not self._history.updated_at:
-            return [f"select {self._items('n')} from {found} where {is_first}", changed]
+            return [f"select {self._items('n')} from {found} where {is_first}", changed, *self._deletions()]
         # A row that was gone comes back with a time before its end: the versions of a row must not overlap.
         keys, to = self._script.names(self._keys), self._script.name(VALID_TO)
         last = self._script.part(f"select {keys}, max({to}) as _last from {self._held} group by {keys}", "last")
         begins = f"n.{self._script.name(VALID_FROM)}"
         later = f"case when e._last > {begins} then e._last else {begins} end"
-        found += f" left join {last} as e on {self._same_key('n', 'e')}"
-        return [f"select {self._items('n', {VALID_FROM: later})} from {found} where {is_first}", changed]
+        first = f"{found} left join {last} as e on {self._same_key('n', 'e')}"
+        begun = f"select {self._items('n', {VALID_FROM: later})} from {first} where {is_first}"
+        return [begun, changed, *self._deletions()]
+
+    def _deletions(self) -> list[str]:
+        """Return the versions that say that a row was gone."""
+        if not self._history.marks_deleted:
+            return []
+        values = {VALID_FROM: self._gone_at(), VALID_TO: "null", IS_CURRENT: "true", IS_DELETED: "true"}
+        return [f"select {self._items('c', values)} from {self._unmatched()} where not {self._is_deleted()}"]
+
+    def _is_deleted(self) -> str:
+        return f"c.{self._script.name(IS_DELETED)}"
+
+    def _gone_at(self) -> str:
+        """Return the time at which the current version c of a row that is gone ends."""
+        begins, now = f"c.{self._script.name(VALID_FROM)}", _now(self._script)
+        return f"case when {begins} > {now} then {begins} else {now} end"
+
+    def _begins(self) -> str:
+        """Return the time at which a version n after the version c begins: a row comes back after it was gone."""
+        old, new = (f"{side}.{self._script.name(VALID_FROM)}" for side in "cn")
+        if not (self._history.marks_deleted and self._history.updated_at):
+            return new
+        return f"case when {self._is_deleted()} and {old} > {new} then {old} else {new} end"
 
     def ended(self) -> list[str]:
         """Return the current versions that end: of changed rows, and of rows that are gone."""
-        begins, ends = (f"{side}.{self._script.name(VALID_FROM)}" for side in "cn")
+        begins, ends = f"c.{self._script.name(VALID_FROM)}", self._begins()
         end = {VALID_TO: ends, IS_CURRENT: "false"}
         # A version that began at this very time is replaced by the one that begins now: they have one key.
         is_past = f"({self._differs()}) and {begins} < {ends}"
         pieces = [f"select {self._items('c', end)} from {self._pairs()} where {is_past}"]
         if self._history.ends_deleted:
-            now = _now(self._script)
-            gone = {VALID_TO: f"case when {begins} > {now} then {begins} else {now} end", IS_CURRENT: "false"}
-            pieces.append(f"select {self._items('c', gone)} from {self._unmatched()}")
+            gone = {VALID_TO: self._gone_at(), IS_CURRENT: "false"}
+            piece = f"select {self._items('c', gone)} from {self._unmatched()}"
+            if self._history.marks_deleted:
+                # A version that began at this very time is replaced by the one that says that the row was gone.
+                piece += f" where not {self._is_deleted()} and {begins} < {self._gone_at()}"
+            pieces.append(piece)
         return pieces
 
     def kept(self) -> list[str]:
@@ -174,6 +208,8 @@ class _Versions:
         ]
         if not self._history.ends_deleted:
             pieces.append(f"select {self._items('c')} from {self._unmatched()}")
+        if self._history.marks_deleted:
+            pieces.append(f"select {self._items('c')} from {self._unmatched()} where {self._is_deleted()}")
         return pieces
 
     def _pairs(self) -> str:
@@ -188,11 +224,13 @@ class _Versions:
         return " and ".join(self._script.same(f"{left}.{name}", f"{right}.{name}") for name in names)
 
     def _differs(self) -> str:
-        """Return SQL for whether a row n differs from its current version c."""
+        """Return SQL for whether a row n differs from its current version c; a row that was gone does."""
+        came_back = [self._is_deleted()] if self._history.marks_deleted else []
         if self._history.updated_at:
-            return f"n.{self._script.name(VALID_FROM)} > c.{self._script.name(VALID_FROM)}"
+            return " or ".join([*came_back, f"n.{self._script.name(VALID_FROM)} > c.{self._script.name(VALID_FROM)}"])
         names = [self._script.name(name) for name in self._history.tracked]
-        return " or ".join(f"not ({self._script.same(f'n.{name}', f'c.{name}')})" for name in names) or "false"
+        changed = [f"not ({self._script.same(f'n.{name}', f'c.{name}')})" for name in names]
+        return " or ".join([*came_back, *changed]) or "false"
 
     def _items(self, side: str, values: Mapping[str, str] = NOTHING) -> str:
         columns = self._stage.columns

@@ -37,12 +37,14 @@ ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
 class History:
     """How a history's versions begin and end, as in `project.Config`: `tracked` are the columns that begin a version.
 
-    `updated_at` is the column that does so instead; "" if there is none.
+    `updated_at` is the column that does so instead; "" if there is none. The version of a row that is gone ends if
+    `ends_deleted`, and another begins if `marks_deleted`.
     """
 
     tracked: tuple[str, ...]
     updated_at: str
     ends_deleted: bool
+    marks_deleted: bool
 
 
 @dataclass(frozen=True, slots=True)

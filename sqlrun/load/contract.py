@@ -12,7 +12,7 @@ from sqlrun.load import freshness
 from sqlrun.load.constraints import of_tables, promises, unique_columns
 from sqlrun.load.forbidden_names import ANOTHER, column_fault, is_own
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import NOWHERE, Column, Config, Freshness, Said
+from sqlrun.project import NEW_RECORD, NOWHERE, Column, Config, Freshness, Said
 
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
@@ -35,7 +35,7 @@ CHOICES = {
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
     "checks": ("auto", "great_expectations"),
     "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
-    "hard_deletes": ("invalidate", "ignore"),
+    "hard_deletes": ("invalidate", "ignore", NEW_RECORD),
 }
 # Names that the compiler derives from a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)

@@ -9,23 +9,24 @@ from sqlrun.errors import Place, Problem
 from sqlrun.load.contract import CHOICES, check_name, configured
 from sqlrun.load.exposures import REF, SOURCE
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
-from sqlrun.project import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO, VERSION_COLUMNS, Column, Config, Model, Said
+from sqlrun.project import HISTORY, IS_CURRENT, IS_DELETED, VALID_FROM, VALID_TO, Column, Config, Model, Said
 
 # Settings of a history alone.
 SETTINGS = ("updated_at", "check_cols", "hard_deletes")
 DEFAULTS = Config()
-TYPES = {VALID_FROM: "timestamp", VALID_TO: "timestamp", IS_CURRENT: "boolean"}
+TYPES = {VALID_FROM: "timestamp", VALID_TO: "timestamp", IS_CURRENT: "boolean", IS_DELETED: "boolean"}
 SNAPSHOT_KEYS = ("name", "relation", "description", "config")
 SNAPSHOT_SETTINGS = (
     "unique_key", "strategy", "updated_at", "check_cols", "hard_deletes", "invalidate_hard_deletes", "tags",
     "snapshot_meta_column_names",
 )  # fmt: skip
 # dbt's names of the columns of a version, and sqlrun's.
-META = {"dbt_valid_from": VALID_FROM, "dbt_valid_to": VALID_TO}
+META = {"dbt_valid_from": VALID_FROM, "dbt_valid_to": VALID_TO, "dbt_is_deleted": IS_DELETED}
 ABOUT = {
     VALID_FROM: "When the version became valid.",
     VALID_TO: "When it ended; NULL if it didn't.",
     IS_CURRENT: "Whether it is valid now.",
+    IS_DELETED: "Whether the row was gone.",
 }
 # The columns of each table that a snapshot may read, by its text: `ref('x')` or `source('a', 'b')`.
 Tables = Mapping[str, tuple[Column, ...]]
@@ -44,16 +45,16 @@ def problems(model: Model, config: Config, *, lands: bool) -> Iterator[Problem]:
         yield _problem(model, "", message, "Land the source in another model, and read that one here.")
     if not model.columns:
         return  # another problem reports the contract
-    yield from _columns(model)
+    yield from _columns(model, config)
     yield from _settings(model, config)
 
 
-def _columns(model: Model) -> Iterator[Problem]:
-    for name in VERSION_COLUMNS:
+def _columns(model: Model, config: Config) -> Iterator[Problem]:
+    for name in config.version_columns:
         column = model.column(name)
         if column is None:
             message = f"the contract of the history `{model.name}` lacks the column `{name}`"
-            listed_types = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+            listed_types = ", ".join(f"{one} {TYPES[one]}" for one in config.version_columns)
             yield _problem(model, "", message, f"Add the columns that sqlrun computes: {listed_types}.")
         elif column.type != TYPES[name]:
             message = f"the column `{name}` of a history must be {TYPES[name]}, not {column.type}"
@@ -62,13 +63,13 @@ def _columns(model: Model) -> Iterator[Problem]:
     if end is not None and not end.nullable:
         message = f"`{VALID_TO}` of the history `{model.name}` must be nullable: it is NULL while a version is valid"
         yield Problem("SR556", end.place, message, "Remove `nulls: false`.")
-    if VALID_FROM not in model.grain or not set(model.grain) - set(VERSION_COLUMNS):
+    if VALID_FROM not in model.grain or not set(model.grain) - set(config.version_columns):
         message = f"the grain of the history `{model.name}` must be the key of a row and `{VALID_FROM}`"
         yield _problem(model, "grain", message, f"Write it as: grain: [id, {VALID_FROM}].")
 
 
 def _settings(model: Model, config: Config) -> Iterator[Problem]:
-    own = [column.name for column in model.columns if column.name not in VERSION_COLUMNS]
+    own = [column.name for column in model.columns if column.name not in config.version_columns]
     for key, names in (("updated_at", (config.updated_at,)), ("check_cols", config.check_cols)):
         for name in names:
             if name and name not in own:
@@ -105,7 +106,8 @@ def snapshots(reader: Reader, tables: Tables) -> Iterator[Model]:
         columns = tables[text]
         known = [column.name for column in columns]
         items = ", ".join("`" + name.replace("`", "``") + "`" for name in known)
-        described = tuple(Column(name, TYPES[name], about, place) for name, about in ABOUT.items())
+        made = _config(reader, config)
+        described = tuple(Column(name, TYPES[name], ABOUT[name], place) for name in made.version_columns)
         said = tuple(Said(f"`{key}`", reader.place(config, key)) for key in SETTINGS if key in config)
         yield Model(
             name=reader.text(node, "name"),
@@ -116,7 +118,7 @@ def snapshots(reader: Reader, tables: Tables) -> Iterator[Model]:
             grain=(*_unique_key(reader, config, known), VALID_FROM),
             repeats=False,
             columns=(*columns, *described),
-            config=_config(reader, config),
+            config=made,
             unit_tests=(),
             said=said,
         )
@@ -157,17 +159,14 @@ def _config(reader: Reader, config: Any) -> Config:
         place = reader.value_place(config, "strategy")
         reader.problem("SR104", place, f"a snapshot with `strategy: {strategy}` needs `{needed}`", f"Add `{needed}:`.")
     gone = "invalidate" if reader.flag(config, "invalidate_hard_deletes", False) else "ignore"
-    if config.get("hard_deletes") == "new_record":
-        place = reader.value_place(config, "hard_deletes")
-        hint = "Use `invalidate`: the version of a row that is gone ends."
-        reader.problem("SR110", place, "`hard_deletes: new_record` isn't supported", hint)
-    elif "hard_deletes" in config:
+    if "hard_deletes" in config:
         gone = reader.choice(config, "hard_deletes", CHOICES["hard_deletes"], gone)
     names = config.get("snapshot_meta_column_names")
-    if names is not None and dict(names if isinstance(names, Mapping) else {}) != META:
+    if names is not None and not (isinstance(names, Mapping) and all(META.get(k) == v for k, v in names.items())):
         place = reader.value_place(config, "snapshot_meta_column_names")
         hint = "Write: snapshot_meta_column_names: {dbt_valid_from: valid_from, dbt_valid_to: valid_to}."
-        reader.problem("SR110", place, "a snapshot's columns are named valid_from, valid_to and is_current", hint)
+        message = "a snapshot's columns are named valid_from, valid_to, is_current and is_deleted"
+        reader.problem("SR110", place, message, hint)
     begins = {needed: reader.text(config, needed) if needed == "updated_at" else reader.texts(config, needed)}
     tags = reader.texts(config, "tags")
     return configured({"materialized": HISTORY, "hard_deletes": gone, "tags": tags, **begins})

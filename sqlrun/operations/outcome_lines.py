@@ -17,7 +17,8 @@ def verdict(found: Verdict) -> list[Line | str]:
     """Return lines that compare a table with its query, and sample rows that differ."""
     if found.ok:
         tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
-        return [Line(f"PASS {found.model} equals its query", tag, "good")]
+        holds = f": {found.scope}" if found.scope else " equals its query"
+        return [Line(f"PASS {found.model}{holds}", tag, "good")]
     tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
     lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
     if found.samples:

@@ -20,7 +20,7 @@ from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
 from sqlrun.plan.plan import tick_plan
 from sqlrun.plan.values import Workspace
-from sqlrun.project import IS_CURRENT
+from sqlrun.project import IS_CURRENT, IS_DELETED
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
 from sqlrun.publish.table_state import Published, TableState, is_source
@@ -35,7 +35,8 @@ PARTS = 1_000_000
 class Verdict:
     """One table: number of rows, of wrong rows (`-`: they should not be there) and of missing rows (`+`).
 
-    `sampled`: only rows of some keys were compared and counted.
+    `sampled`: only rows of some keys were compared and counted. `scope`: what holds of a history if it is
+    right; "" for another table, which equals its query.
     """
 
     model: str
@@ -45,6 +46,7 @@ class Verdict:
     samples: tuple[dict[str, Any], ...]
     seconds: float
     sampled: bool = False
+    scope: str = ""
 
     @property
     def ok(self) -> bool:
@@ -88,7 +90,7 @@ def verify(
     _require_duckdb(workspace, names)
     plan = tick_plan(workspace, warehouse, published, published.tick, published.as_of, names, False)
     for model in plan.models:
-        if model.source is not None or not _follows_from_query(model):
+        if model.source is not None:
             continue
         state = published.tables.get(model.name)
         if state is None:
@@ -98,9 +100,14 @@ def verify(
         yield _compared(workspace, warehouse, published, model, state, samples, some)
 
 
-def _follows_from_query(model: Compiled) -> bool:
-    """Return whether the query alone says which rows the table has: not of a history that keeps deleted rows."""
-    return model.own.history is None or model.own.history.ends_deleted
+def scope_of(model: Compiled) -> str:
+    """Return what of a history is compared with its query; "" for a table that is compared as a whole."""
+    history = model.own.history
+    if history is None:
+        return ""
+    if not history.ends_deleted:
+        return "each row of the query is a current version"
+    return "the current versions equal the query"
 
 
 def _compared_columns(model: Compiled, state: TableState) -> tuple[tuple[str, str], ...]:
@@ -150,8 +157,11 @@ def _compared(
     # DuckDB pushes the condition down to the columns that the keys are computed from.
     keys = [StoredColumn(key, kinds[key]) for key in grain]
     sample = [some.condition(keys, "duckdb")] if some and grain else []
-    # The query has the current versions of a history.
+    # The query has the current versions of a history; one that keeps deleted rows has more of them.
     current = [IS_CURRENT] if history is not None else []
+    if history is not None and history.marks_deleted:
+        current.append(f"not {IS_DELETED}")
+    surplus = "" if history is None or history.ends_deleted else " where false"
     where, held = (f" where {' and '.join(tests)}" if tests else "" for tests in (sample, [*current, *sample]))
     queries = {m.name: m.query for m in workspace.models}
     moment = Moment(state.as_of, None)
@@ -165,7 +175,7 @@ def _compared(
     text = f"""
         with whole as materialized (select * from (select {items} from ({whole})){where}),
         held as (select {", ".join(names)} from kept{held}),
-        wrong as (select * from held except all select * from whole),
+        wrong as (select * from held{surplus} except all select * from whole),
         missing as (select * from whole except all select * from held),
         counted as (
             select
@@ -186,7 +196,8 @@ def _compared(
         {"change": row["_change"], **{name: row[name] for name, _ in columns}} for row in rows if row["_change"]
     )
     seconds = time.perf_counter() - started
-    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(sample))
+    wrong, missing = counts["_wrong"], counts["_missing"]
+    return Verdict(model.name, counts["_rows"], wrong, missing, shown, seconds, bool(sample), scope_of(model))
 
 
 def _source(workspace: Workspace, name: str, path: str, version: int) -> Relation:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sqlrun.errors import Problem
 from sqlrun.parse.located_problems import at
-from sqlrun.project import HISTORY, VERSION_COLUMNS, Config, Rendered
+from sqlrun.project import HISTORY, Config, Rendered
 from sqlrun.transpile.dialect import DIALECT
 
 # The name of the analyst's query inside a history's.
@@ -28,9 +28,9 @@ def with_versions(tree: exp.Query, config: Config) -> exp.Query:
     begin: exp.Expr = exp.CurrentTimestamp()
     if config.updated_at:
         begin = exp.column(exp.to_identifier(config.updated_at), table=VERSIONS)
-    values = (begin, exp.Null(), exp.true())
+    values = (begin, exp.Null(), exp.true(), exp.false())
     items: list[exp.Expr] = [exp.Column(this=exp.Star(), table=exp.to_identifier(VERSIONS))]
-    for name, value in zip(VERSION_COLUMNS, values, strict=True):
+    for name, value in zip(config.version_columns, values, strict=False):
         typed = value if isinstance(value, exp.Boolean) else exp.cast(value, kind.copy())
         items.append(exp.alias_(typed, name))
     return exp.select(*items).from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier(VERSIONS))))
@@ -51,7 +51,7 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
     written = without_versions(tree, rendered.config)
     if written is not tree:
         # Another problem reports the ones of these columns that the contract lacks.
-        columns = tuple(name for name in columns if name in declared or name not in VERSION_COLUMNS)
+        columns = tuple(name for name in columns if name in declared or name not in rendered.config.version_columns)
     selects = {s.alias_or_name: s for s in cast(exp.Query, written).selects}
     nameless = [name for name in columns if name not in declared and _is_nameless(selects.get(name))]
     for name in nameless:

@@ -82,15 +82,11 @@ def test_a_snapshot_is_a_history_of_all_columns(tmp_path: Path, config: str, rea
         (ALL, "ref('menus')", "SR202 unknown model in `relation`"),
         (ALL, "source('a', 'b')", "SR203 unknown source in `relation`"),
         (ALL, "menu", "SR110 invalid `relation`: `menu`"),
-        (
-            f"{ALL}, hard_deletes: new_record",
-            "ref('menu')",
-            "SR110 `hard_deletes: new_record` isn't supported",
-        ),
+        (f"{ALL}, hard_deletes: sometimes", "ref('menu')", "SR110 invalid `hard_deletes`: `sometimes`"),
         (
             f"{ALL}, snapshot_meta_column_names: {{dbt_valid_to: until}}",
             "ref('menu')",
-            "SR110 a snapshot's columns are named valid_from, valid_to and is_current",
+            "SR110 a snapshot's columns are named valid_from, valid_to, is_current and is_deleted",
         ),
         (f"{ALL}, dbt_valid_to_current: x", "ref('menu')", "SR102 unknown key"),
     ],
@@ -118,3 +114,26 @@ def test_a_build_records_a_snapshot(tmp_path: Path) -> None:
     ]
     end = f"{START + timedelta(minutes=5):%d %H:%M}"
     assert sorted(found) == [(1, "01 12", "20 12:00"), (1, "20 12", None), (2, "02 12", end), (3, "21 12", None)]
+
+
+@pytest.mark.slow
+def test_a_snapshot_has_a_version_for_a_deleted_row(tmp_path: Path) -> None:
+    """dbt's `new_record`: the version says that the row was gone, until it comes back."""
+    broken.write(tmp_path, {**MENU, **snapshot(f"{ALL}, hard_deletes: new_record")})
+    csv = tmp_path / "seeds/menu.csv"
+    first = csv.read_text()
+    assert Site(tmp_path, DuckDBEngine()).tick(START).published
+    csv.write_text("".join(line for line in first.splitlines(keepends=True) if not line.startswith("2,")))
+    assert Site(tmp_path, DuckDBEngine()).tick(START + FIVE).published
+    csv.write_text(first)
+    site = Site(tmp_path, DuckDBEngine())
+    assert site.tick(START + 2 * FIVE).published
+
+    found = [row for row in site.rows("menu_snapshot") if row["dish_id"] == 2]
+    ends = [row["valid_to"] for row in sorted(found, key=lambda row: str(row["valid_from"]))]
+    assert [row["is_deleted"] for row in sorted(found, key=lambda row: str(row["valid_from"]))] == [False, True, False]
+    assert [f"{end:%H:%M}" if end else None for end in ends] == [
+        f"{START + FIVE:%H:%M}",
+        f"{START + 2 * FIVE:%H:%M}",
+        None,
+    ]

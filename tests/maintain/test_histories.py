@@ -58,6 +58,10 @@ HISTORIES = {
     "status_history": ("select * from {{ ref('orders') }}", ", check_cols: [status]"),
     "timed_history": ("select * from {{ ref('orders') }}", ", updated_at: updated_at"),
     "ignoring_history": ("select * from {{ ref('orders') }}", ", hard_deletes: ignore"),
+    "marking_history": ("select * from {{ ref('orders') }}", ", hard_deletes: new_record"),
+    "timed_marking_history": (
+        "select * from {{ ref('orders') }}", ", updated_at: updated_at, hard_deletes: new_record",
+    ),
     # No rule maintains a limit: the whole query runs in each tick.
     "first_history": ("select * from {{ ref('orders') }} order by id limit 3", ""),
     "recent_history": (
@@ -91,7 +95,8 @@ def project(root: Path, names: tuple[str, ...] = tuple(HISTORIES)) -> Path:
 def history(name: str, sql: str, config: str = "", columns: tuple[str, ...] = COLUMNS) -> dict[str, str]:
     """Return the files of a history."""
     said = f"    grain: [id, valid_from]\n    config: {{materialized: history{config}}}"
-    text = broken.contract(name, *columns, *VERSION, extra=said)
+    version = (*VERSION, "is_deleted boolean") if "new_record" in config else VERSION
+    text = broken.contract(name, *columns, *version, extra=said)
     return {f"models/{name}.sql": f"{sql}\n", f"models/{name}.yml": text}
 
 
@@ -102,6 +107,7 @@ class Judge:
     tracked: tuple[str, ...] = ("status", "amount", "updated_at")
     is_timed: bool = False
     ends_deleted: bool = True
+    marks_deleted: bool = False
     versions: list[Row] = field(default_factory=list)
 
     def see(self, rows: list[Row], now: datetime) -> None:
@@ -109,11 +115,20 @@ class Judge:
         there = {row["id"]: row for row in rows}
         for version in [one for one in self.versions if one["valid_to"] is None]:
             row = there.pop(version["id"], None)
+            if row is None and version.get("is_deleted"):
+                continue
             if row is None:
                 if self.ends_deleted:
                     version["valid_to"] = max(now, version["valid_from"])
+                if self.marks_deleted:
+                    if version["valid_from"] == version["valid_to"]:
+                        self.versions.remove(version)
+                    gone = {"valid_from": version["valid_to"], "valid_to": None, "is_deleted": True}
+                    self.versions.append({**version, **gone})
             elif self._is_new(row, version):
                 begin = row["updated_at"] if self.is_timed else now
+                if version.get("is_deleted"):
+                    begin = max(begin, version["valid_from"])
                 if version["valid_from"] == begin:
                     self.versions.remove(version)
                 version["valid_to"] = begin
@@ -127,13 +142,16 @@ class Judge:
             self.versions.append({**row, "valid_from": begin, "valid_to": None})
 
     def _is_new(self, row: Row, version: Row) -> bool:
+        if version.get("is_deleted"):
+            return True
         if self.is_timed:
             return bool(row["updated_at"] > version["valid_from"])
         return any(row[name] != version[name] for name in self.tracked)
 
     def expected(self) -> list[str]:
         """Return the versions as texts, sorted."""
-        return texts({**one, "is_current": one["valid_to"] is None} for one in self.versions)
+        marks = {"is_deleted": False} if self.marks_deleted else {}
+        return texts({**marks, **one, "is_current": one["valid_to"] is None} for one in self.versions)
 
 
 def texts(rows: Any) -> list[str]:
@@ -146,6 +164,8 @@ JUDGES = {
     "status_history": lambda: Judge(("status",)),
     "timed_history": lambda: Judge(is_timed=True),
     "ignoring_history": lambda: Judge(ends_deleted=False),
+    "marking_history": lambda: Judge(marks_deleted=True),
+    "timed_marking_history": lambda: Judge(is_timed=True, marks_deleted=True),
     "first_history": lambda: Judge(),
     "recent_history": lambda: Judge(),
 }
@@ -211,7 +231,9 @@ def test_each_tick_adds_the_versions_that_it_sees(tmp_path: Path, seed: int) -> 
         assert published is not None
         verdicts = list(verify(shop.site.prepared.workspace, shop.site.warehouse, published, tuple(HISTORIES), 3))
         assert [one.model for one in verdicts if not one.ok] == []
-        assert "ignoring_history" not in {one.model for one in verdicts}
+        scopes = {one.model: one.scope for one in verdicts}
+        assert scopes["ignoring_history"] == "each row of the query is a current version"
+        assert scopes["every_history"] == "the current versions equal the query" and len(scopes) == len(HISTORIES)
 
 
 def reopened(shop: Shop) -> None:
