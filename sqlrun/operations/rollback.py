@@ -46,7 +46,14 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
             )
         )
     head = ("tick", "as_of", "status", "published_at", "rows_changed", "checks", "table_seconds")
-    return log_lines.table(head, rows)
+    return [*log_lines.table(head, rows), *_complete(ledger, newest)]
+
+
+def _complete(ledger: Ledger, tick: int) -> list[str]:
+    """Return a line for each database whose whole transactions the current tick has."""
+    published = ledger.published(tick) if tick else None
+    facts = {state.complete for state in published.tables.values()} if published is not None else set()
+    return [f"Tick {tick} is complete to {fact}." for fact in sorted(map(str, facts - {None}))]
 
 
 def _checks(cost: receipts.Total) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -161,6 +161,15 @@ def complete_to(tables: Mapping[str, TableState], name: str) -> tuple[CompleteTo
             now = tables.get(each)
             pending.append((each, is_newest and now is not None and (now.path, now.version) == read))
     return tuple(fact for _, facts in sorted(found.items()) if len(facts) == 1 for fact in facts if fact is not None)
+
+
+def committed_until(tables: Mapping[str, TableState], names: Iterable[str]) -> datetime | None:
+    """Return when the last transaction was committed that some tables are complete to, the earliest of all databases.
+
+    None if no table reads a database by whole transactions.
+    """
+    facts = {fact.committed_at for name in names for fact in complete_to(tables, name)}
+    return min((at for at in facts if at is not None), default=None)
 
 
 def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:

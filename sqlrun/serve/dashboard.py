@@ -116,6 +116,7 @@ def answers_sql(
     as_of: datetime,
     since: str,
     incomplete: frozenset[int] = frozenset(),
+    complete_to: datetime | None = None,
 ) -> str:
     """Return SQL that selects a row for each entity of any table, in the order of keys.
 
@@ -127,9 +128,10 @@ def answers_sql(
     - `hour` and `trend_<n>`: lists of the entity's hours (since 1970, in no order) and of the measures in them
 
     `since` is the hour of the first fact (ISO; "" if unknown): a span that begins before it has no comparison.
-    `incomplete` are the widths of windows that lack lost lines.
+    `incomplete` are the widths of windows that lack lost lines. `complete_to` is the commit of the last transaction of
+    a database that the tick has; None if the dashboard reads none by whole transactions.
     """
-    return _Statement(board, tables, tick, as_of, since, incomplete).sql()
+    return _Statement(board, tables, tick, as_of, since, incomplete, complete_to).sql()
 
 
 def known_fields(board: Dashboard) -> Mapping[str, str]:
@@ -158,8 +160,10 @@ class _Statement:
         as_of: datetime,
         since: str,
         incomplete: frozenset[int],
+        complete_to: datetime | None,
     ) -> None:
         self.board, self.tick, self.as_of, self.since, self.incomplete = board, tick, as_of, since, incomplete
+        self.complete_to = complete_to
         self.compared = spans(as_of, board.widths, board.compare) if board.trend else ()
         self.types = {name: {c.name: c.type for c in table.columns} for name, table in tables.items()}
         self.named_by = board.entity.table or board.windows
@@ -309,6 +313,7 @@ class _Statement:
             "as_of": _text(iso(self.as_of)),
             "hours": str(hours),
             "complete": "false" if hours in self.incomplete else "true",
+            **({} if self.complete_to is None else {"complete_to": _text(iso(self.complete_to))}),
         }
         for number, measure in enumerate(board.shown):
             kind = windows[measure.column]

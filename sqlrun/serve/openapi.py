@@ -30,6 +30,11 @@ def _object(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
+def _with(schema: Schema, **fields: Schema) -> Schema:
+    """Return an object's schema with fields that an answer may lack."""
+    return {**schema, "properties": {**schema["properties"], **fields}}
+
+
 def _or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
@@ -43,9 +48,15 @@ COMPLETE: Schema = {
     "type": "boolean",
     "description": "False if lines of a source are recorded as lost that may belong here.",
 }
+COMPLETE_TO = _text(
+    format="date-time",
+    description="When the last transaction of the source's database was committed that the tick has as a whole.",
+)
 MAYBE: Schema = {"type": ["string", "null"]}
 DASHBOARDS = _object(dashboards=_list({"type": "object"}))
-ROWS = _object(mart=_text(), tick=COUNT, as_of=TIME, rows=_list({"type": "object"}), next=MAYBE)
+ROWS = _with(
+    _object(mart=_text(), tick=COUNT, as_of=TIME, rows=_list({"type": "object"}), next=MAYBE), complete_to=COMPLETE_TO
+)
 NONE_YET: Schema = {"type": ["integer", "null"]}
 # What became of lines, by `source_api.NUMBERS`: of one tick, and of all recent ticks.
 LINES = _object(
@@ -124,7 +135,8 @@ class Shapes:
         fields = {board.entity.name: self.entity, "tick": COUNT, "as_of": TIME, "hours": COUNT, "complete": COMPLETE}
         fields |= {measure.name: NUMBER for measure in board.measures}
         fields |= {ranked.name: _list(_item(ranked)) for ranked in board.lists}
-        return _object(**fields, **dict.fromkeys(board.compare if board.trend else (), self.compared()))
+        compared = dict.fromkeys(board.compare if board.trend else (), self.compared())
+        return _with(_object(**fields, **compared), complete_to=COMPLETE_TO)
 
     def compared(self) -> Schema:
         """Return the schema of a comparison."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from sqlrun.errors import SqlrunError
+from sqlrun.publish.table_state import committed_until
 from sqlrun.serve import board_routes, marts, openapi
 from sqlrun.serve.answers import NEVER, NOT_FOUND, Answer, as_json, problem
 from sqlrun.serve.dashboard import iso
@@ -52,6 +53,8 @@ def _page(ask: Ask, found: Mart, snapshot: Snapshot, offset: int) -> Answer:
     rows = ask.site.reader.engine.query(sql, (table,))["body"].to_pylist()
     following = marts.cursor(snapshot.mark, offset + limit) if len(rows) > limit else None
     told = {"mart": found.name, "tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)}
+    if (until := committed_until(snapshot.published.tables, [found.name])) is not None:
+        told["complete_to"] = iso(until)
     head = as_json({**told, "next": following})[:-1]
     return ask.made(head + b',"rows":[' + ",".join(rows[:limit]).encode() + b"]}", snapshot)
 

@@ -14,7 +14,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.publish.reader import relation
-from sqlrun.publish.table_state import Published, to_json
+from sqlrun.publish.table_state import Published, committed_until, to_json
 from sqlrun.serve import dashboard
 from sqlrun.serve.offer import Mart, Offer
 from sqlrun.serve.source_lines import Recorded
@@ -98,7 +98,9 @@ class Reader:
             tables[name] = replace(tables[name], ranges=ranges)
         begins = board.by_hour or board.by_slot
         since = _begin(tables[begins.table], begins.at) if begins is not None else ""
-        sql = dashboard.answers_sql(board, tables, tick, as_of, since, frozenset(h for h in board.widths if losses[h]))
+        lossy = frozenset(hours for hours in board.widths if losses[hours])
+        complete_to = committed_until(published.tables, tables)
+        sql = dashboard.answers_sql(board, tables, tick, as_of, since, lossy, complete_to)
         answers = self.engine.query(sql, tuple(tables.values())).combine_chunks()
         ids = answers[dashboard.KEY].to_pylist()
         held = {name: answers[name].chunk(0) if ids else [] for name in answers.column_names}

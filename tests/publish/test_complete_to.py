@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 
-from sqlrun.publish.table_state import TableState, complete_to, from_json, to_json
+from sqlrun.operations import rollback
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import TableState, committed_until, complete_to, from_json, to_json
 from sqlrun.source_api import CompleteTo
 
 AT = datetime(2026, 11, 24, 6, 36, 58, tzinfo=timezone.utc)
@@ -44,6 +47,28 @@ def test_a_table_that_has_not_read_the_newest_rows_claims_nothing() -> None:
     assert complete_to(TABLES, "late") == (CRM,)
     apart = {**TABLES, "items": table("items", 7, replace(SHOP, transaction="771"))}
     assert complete_to(apart, "joined") == ()
+
+
+def test_the_earliest_commit_of_all_databases_counts() -> None:
+    """A database without a time of its commits says nothing."""
+    later = replace(SHOP, topic="pay.transaction", committed_at=AT.replace(hour=7))
+    tables = {**TABLES, "payments": table("payments", 1, later)}
+
+    assert committed_until(tables, ["seed", "people"]) is None
+    assert committed_until(tables, ["payments"]) == AT.replace(hour=7)
+    assert committed_until(tables, ["payments", "both"]) == AT
+
+
+def test_the_list_of_ticks_says_it_of_the_current_one(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path), "shop")
+    for tick, tables in ((1, {"seed": TABLES["seed"]}), (2, TABLES)):
+        pinned = ledger.pin(tick, AT, tables, AT, "test")
+        ledger.publish(tick, AT, tables, AT, "test", pinned)
+
+    assert rollback.list_ticks(ledger, 0)[-2:] == [
+        "Tick 2 is complete to the transaction 772 of shop.transaction at 2026-11-24 06:36:58 UTC.",
+        "Tick 2 is complete to the transaction 9 of crm.transaction.",
+    ]
 
 
 def test_the_ledger_keeps_it_and_reads_rows_without_it() -> None:

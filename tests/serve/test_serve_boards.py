@@ -6,7 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 
 from sqlrun.cli.main import main
 from sqlrun.project import Project
+from sqlrun.source_api import CompleteTo
 from tests.support import clicks, served
 from tests.support.served import Warehouse, bearer
 
@@ -69,6 +70,19 @@ def test_each_dashboard_answers_by_its_own_declaration(shown: TestClient) -> Non
     assert (found["before"]["clicks"], found["before"]["revenue"]) == (72, "0.72")
     assert found["last_week"]["clicks_change"] == round((101 - 72) / 72, 4)
     assert shown.get("/api/v1/restaurants/r0002/windows", headers=RESTAURANT).json()["n_orders"] == 2001
+
+
+def test_an_answer_says_until_when_a_database_is_complete(project: Project, tmp_path: Path) -> None:
+    """Only if a source takes whole transactions."""
+    at = datetime(2026, 5, 4, 11, 58, 30, tzinfo=timezone.utc)
+    complete = CompleteTo("kafka", "shop.transaction", "772", at, 40)
+    warehouse = Warehouse(tmp_path / "warehouse", project, complete=complete)
+    warehouse.publish(clicks.rows(1))
+
+    for found in asked(warehouse):
+        rows = found.get("/api/v1/marts/restaurant_windows?limit=1", headers=OPERATOR)
+        assert window(found).json()["complete_to"] == rows.json()["complete_to"] == "2026-05-04T11:58:30Z"
+        assert json.dumps(found.get("/openapi.json").json()).count('"complete_to"') == 3
 
 
 def test_hours_are_made_of_slots_where_no_table_has_them(shown: TestClient) -> None:

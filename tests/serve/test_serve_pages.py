@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sqlrun import project_files
+from sqlrun.source_api import CompleteTo
 from tests.support import chromium as chromium_here
 from tests.support import served
 from tests.support.chromium import DESK, PHONE, picture
@@ -179,6 +180,25 @@ def forgiven(pages: Pages, *statuses: int) -> None:
 
 
 @pytest.mark.long
+def test_the_page_says_until_when_it_has_a_databases_changes(
+    warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages
+) -> None:
+    """Only if a source takes whole transactions, in the clock of the restaurant."""
+    at = as_of_tick(1) - timedelta(minutes=2)
+    warehouse.complete = CompleteTo("kafka", "shop.transaction", "772", at, 40)
+    warehouse.publish()
+    here = serve(warehouse)
+    opened = pages.open(here.address("/", IDS[0]))
+    number(opened, "orders", f"{orders(0, 1):,}")
+
+    assert f"changes up to {at:%H:%M}" in opened.locator("#as-of").inner_text()
+
+    warehouse.complete = None
+    tick = warehouse.publish()
+    number(opened, "orders", f"{orders(0, tick):,}")
+    assert "changes" not in opened.locator("#as-of").inner_text()
+
+
 def test_without_a_token_the_page_asks_for_one_and_a_wrong_one_is_told(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address(), PHONE)
     opened.get_by_label("Your token").fill("nonsense")

@@ -33,6 +33,7 @@ from sqlrun.serve.offer import offer
 from sqlrun.serve.operator import Operations
 from sqlrun.serve.site import Site
 from sqlrun.serve.snapshot import Reader
+from sqlrun.source_api import CompleteTo
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 5, 4, 12, 35, tzinfo=timezone.utc)
@@ -85,12 +86,13 @@ def as_of_tick(tick: int) -> datetime:
 
 @dataclass
 class Warehouse:
-    """Tables and a ledger; a tick is published by writing its rows."""
+    """Tables and a ledger; a tick is published by writing its rows. All tables are complete to `complete`."""
 
     folder: Path
     project: Project
     without: frozenset[tuple[str, str]] = frozenset()
     tick: int = 0
+    complete: CompleteTo | None = None
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,8 +120,9 @@ class Warehouse:
             kept = [{c.name: row.get(c.name) for c in columns} for row in held[name]]
             write_deltalake(table, pa.Table.from_pylist(kept, schema=schema), mode="overwrite")
             states[name] = TableState(
-                f"{name}/aa", delta_table.head(str(path)) or 0, at, {}, "", tuple((c.name, c.type) for c in columns)
-            )
+                f"{name}/aa", delta_table.head(str(path)) or 0, at, {}, "", tuple((c.name, c.type) for c in columns),
+                complete=self.complete,
+            )  # fmt: skip
         pinned = self.ledger.pin(self.tick, at, states, at, "test")
         self.ledger.publish(self.tick, at, states, at, "test", pinned)
         return self.tick
