@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
@@ -104,14 +106,23 @@ def test_the_database_has_the_numbers_of_the_events(tmp_path: Path, postgres: Po
 @pytest.mark.slow
 @pytest.mark.long
 def test_kills_of_everything_leave_whole_transactions(tmp_path: Path, postgres: Postgres, own_broker: Broker) -> None:
-    """The connector, the broker and builds die at random; every tick is the database at one of its transactions."""
+    """The connector, the broker and builds die at random; every tick is the database at one of its transactions.
+
+    Two sessions write at once: their transactions overlap, commit in another order than they began, and change the same
+    customers and orders.
+    """
     lines = simulated(tmp_path / "lines", round(2_000 * max(MINUTES, 1)))
     site, connect = started(tmp_path, postgres, own_broker)
-    platform, random, stop = shop.Platform(postgres, 2), Random(2), threading.Event()
-    writer = threading.Thread(target=written, args=(platform, lines, stop))
+    random, stop = Random(2), threading.Event()
+    orders: list[str] = []
+    sessions = [shop.Platform(postgres, seed, pause=0.05, orders=orders) for seed in (2, 3)]
+    # All states of an order are written by one session.
+    parts = [[line for line in lines if zlib.crc32(order_of(line)) % 2 == half] for half in (0, 1)]
+    writers = [threading.Thread(target=written, args=one) for one in zip(sessions, parts, [stop] * 2, strict=True)]
     kills = {"connector": 0, "broker": 0, "build": 0}
     end, number, seen = time.monotonic() + 60 * MINUTES, 0, 0
-    writer.start()
+    for writer in writers:
+        writer.start()
     try:
         while time.monotonic() < end:
             number += 1
@@ -130,12 +141,21 @@ def test_kills_of_everything_leave_whole_transactions(tmp_path: Path, postgres: 
             print(f"{number}: {what or 'nothing'}, {seen} transactions, {kills}")
     finally:
         stop.set()
-        writer.join()
+        for writer in writers:
+            writer.join()
         try:
             caught_up(site, postgres, number)
         finally:
             connect.kill()
     assert seen > 0 and number > 1
+    committed = [row["txid"] for row in postgres.rows(shop.COMMITTED)]
+    assert committed != sorted(committed), "no transaction began before one that committed earlier"
+
+
+def order_of(line: str) -> bytes:
+    """Return the order that a line names; nothing of a broken one."""
+    found = re.search('"order_id": *"([^"]*)"', line)
+    return found[1].encode() if found else b""
 
 
 def written(platform: shop.Platform, lines: list[str], stop: threading.Event) -> None:

@@ -5,6 +5,7 @@ Triggers write every change down, with its transaction, into a schema that no co
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable
@@ -43,12 +44,18 @@ AUDITED = """
 select txid, name, op, row, (extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::bigint as at
 from audit.changes order by seq
 """
+# A second reader of the database's log: its transactions in the order of their commits.
+WITNESS = "select pg_create_logical_replication_slot('witness', 'test_decoding')"
+COMMITTED = """
+select xid::text::bigint as txid from pg_logical_slot_peek_changes('witness', null, null) where data like 'COMMIT%'
+"""
 
 
 def created(postgres: Postgres) -> None:
-    """Create the platform's tables and the triggers, and a table of marks that no source reads."""
+    """Create the platform's tables and the triggers, a table of marks that no source reads, and the second reader."""
     triggers = "".join(TRIGGER.format(name) for name in KEYS)
     postgres.run(f"{(EXAMPLE / 'schema.sql').read_text()} create table marks (id int primary key); {AUDIT} {triggers}")
+    postgres.rows(WITNESS)
 
 
 def site(folder: Path, engine: Engine, broker: Broker, prefix: str) -> Site:
@@ -67,10 +74,15 @@ def site(folder: Path, engine: Engine, broker: Broker, prefix: str) -> Site:
 
 
 class Platform:
-    """Writes the newest state of each order to the tables, one transaction for each event, and others between them."""
+    """Writes the newest state of each order to the tables, one transaction for each event, and others between them.
 
-    def __init__(self, postgres: Postgres, seed: int) -> None:
-        self.postgres, self.random = postgres, Random(seed)
+    With `pause`, a transaction lasts up to so many seconds, so that those of several sessions overlap. `orders` are
+    those of all sessions, which lock each other's rows.
+    """
+
+    def __init__(self, postgres: Postgres, seed: int, pause: float = 0, orders: list[str] | None = None) -> None:
+        self.postgres, self.random, self.pause = postgres, Random(seed), pause
+        self.orders = orders
         self.newest: dict[str, tuple[int, str]] = {}
 
     def write(self, lines: Iterable[str]) -> None:
@@ -86,7 +98,14 @@ class Platform:
                 statements.append(self._transaction(event))
                 if self.random.random() < 0.2:
                     statements.append(self._other(event))
-        self.postgres.run("\n".join(statements))
+                if self.orders and self.random.random() < 0.3:
+                    statements.append(self._conflicting(self.random.choice(self.orders)))
+        text = "\n".join(statements)
+        if self.pause:
+            text = re.sub("commit;", lambda _: f"select pg_sleep({self.random.uniform(0, self.pause)});\ncommit;", text)
+        self.postgres.run(text)
+        if self.orders is not None:
+            self.orders += [order for order in self.newest if self.random.random() < 0.1]
 
     def _transaction(self, event: oracle.OrderEvent) -> str:
         total = sum((item.quantity * item.unit_price for item in event.items), Decimal(0))
@@ -107,6 +126,21 @@ class Platform:
             "restaurant_id = excluded.restaurant_id, customer_id = excluded.customer_id, status = excluded.status, "
             "version = excluded.version, total = excluded.total, ordered_at = excluded.ordered_at;\n"
             f"insert into order_items values {items};\ncommit;"
+        )
+
+    def _conflicting(self, order: str) -> str:
+        """Return a transaction on a row that another session may be changing; the marts stay as they are.
+
+        It locks one row, so that no two sessions wait for each other.
+        """
+        city = text(f"city {self.random.randint(1, 9)}")
+        return self.random.choice(
+            [
+                f"begin; update customers set city = {city} "
+                "where customer_id = (select min(customer_id) from customers); commit;",
+                f"begin; update orders set total = total + 1 where order_id = {text(order)}; "
+                f"update orders set total = total - 1 where order_id = {text(order)}; commit;",
+            ]
         )
 
     def _other(self, event: oracle.OrderEvent) -> str:
@@ -133,7 +167,7 @@ def text(value: str) -> str:
 def judged(site: Site, postgres: Postgres) -> int:
     """Compare a tick with the database after the last transaction that landed; return the number of transactions.
 
-    Each transaction landed whole, and so did all before it.
+    Each transaction landed whole, and so did all that committed before it.
     """
     audited = postgres.rows(AUDITED)
     counts = Counter((row["txid"], row["name"]) for row in audited)
@@ -142,7 +176,9 @@ def judged(site: Site, postgres: Postgres) -> int:
         key = (*KEYS[table], "position", "transaction_id")
         events = {tuple(row[name] for name in key) for row in site.rows(model) if row["op"] != "r"}
         landed.update((int(event[-1]), table) for event in events)
-    order = list(dict.fromkeys(row["txid"] for row in sorted(audited, key=lambda row: (row["at"], row["txid"]))))
+    written = {row["txid"] for row in audited}
+    order = [row["txid"] for row in postgres.rows(COMMITTED) if row["txid"] in written]
+    place = {txid: number for number, txid in enumerate(order)}
     taken = {txid for txid, _ in landed}
     first = {*order[: len(taken)]}
     assert taken == first, (sorted(taken - first), sorted(first - taken))
@@ -150,7 +186,8 @@ def judged(site: Site, postgres: Postgres) -> int:
     assert landed == wanted, (landed - wanted, wanted - landed)
     rows: dict[str, dict[tuple[Any, ...], Any]] = {name: {} for name in KEYS}
     history: list[tuple[Any, ...]] = []
-    for change in (row for row in audited if row["txid"] in taken):
+    changes = [row for row in audited if row["txid"] in taken]
+    for change in sorted(changes, key=lambda row: place[row["txid"]]):
         key = tuple(change["row"][name] for name in KEYS[change["name"]])
         before = rows[change["name"]].pop(key, None)
         if change["name"] == "orders" and before is not None:
