@@ -91,7 +91,7 @@ def of(source: Source, stage: Stage) -> Places:
     """Return what the landing table of a source has about changes."""
     if source.changes is None:
         return NONE
-    declared = {c.comes_from: c.name for c in source.columns if c.comes_from in ("op", *PARTS)}
+    declared = {c.comes_from: c.name for c in source.columns if c.comes_from in ("op", "snapshot", *PARTS)}
     columns = {column.name: column for column in stage.public}
     names = {own: name for name, own in (renamed(stage.node) if stage.node is not None else {}).items()}
     landed = {part: columns[names[own]] for part, own in declared.items() if names.get(own) in columns}

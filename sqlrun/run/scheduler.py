@@ -25,6 +25,7 @@ from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status, blocks
 from sqlrun.expectations.relationships import of, target
 from sqlrun.incremental.compile import Compiled
+from sqlrun.land import snapshot_gaps
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.land.land import land
 from sqlrun.maintain import changed_rows
@@ -293,7 +294,8 @@ def _checked(
     started = time.perf_counter()
     try:
         said = examined(context, model)
-        note = "\n".join(text for text in (kept.stages[-1].note, _drifted(context, model)) if text)
+        notes = (kept.stages[-1].note, _drifted(context, model), _gap(context, model))
+        note = "\n".join(filter(None, notes))
         rest = tuple(stage.name for stage in model.stages if stage.name not in sums)
         add_to_states(context, rest, {model.name: said.added})
         for begun in sums.values():
@@ -309,6 +311,13 @@ def _checked(
 def _drifted(context: TickContext, model: Compiled) -> str:
     """Return how landed rows differ from their source's declaration; "" if the source rejects those anyway."""
     return "" if model.source is None or refuses(model.source) else judged(context, model.own, model.source)
+
+
+def _gap(context: TickContext, model: Compiled) -> str:
+    """Return which changes of a database never come; "" for none."""
+    if model.source is None or model.source.changes is None:
+        return ""
+    return snapshot_gaps.note(context, model.own, model.source)
 
 
 def _result(

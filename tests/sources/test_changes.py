@@ -164,6 +164,79 @@ def test_a_snapshot_after_a_gap_is_the_database_again(tmp_path: Path, seed: int)
         assert all(row["valid_to"] is None or row["valid_from"] <= row["valid_to"] for row in site.rows("docs_history"))
 
 
+def test_a_gap_before_a_new_snapshot_is_named_once(tmp_path: Path) -> None:
+    """The first snapshot is none, nor are its rows that land later, nor one that was asked for."""
+    site, database = project(tmp_path, ENGINE), Database(3)
+    with_snapshots(tmp_path)
+    site = Site(tmp_path, ENGINE)
+    database.run(12)
+    database.log.clear()
+    said = []
+    for number in range(2):
+        database.snapshot()
+        database.run(12)
+        batch, database.log = database.log, []
+        if number:
+            at = batch[0]["source"]["lsn"]
+        for half in (batch[:3], batch[3:]):
+            site.write(f"{number}-{len(said)}.json", lines(half))
+            result = site.tick(AT + timedelta(minutes=5 * len(said)))
+            assert result.published
+            said.append(next(node.stages[-1].note for node in result.nodes if node.name == "changes"))
+        database.run(5)  # these never come
+        database.log.clear()
+    asked_for = [{**event, "source": {**event["source"], "snapshot": "incremental"}} for event in batch[:3]]
+    for event in asked_for:
+        event["source"]["lsn"] += 10_000
+    site.write("asked.json", lines(asked_for))
+    result = site.tick(AT + timedelta(hours=1))
+    said.append(next(node.stages[-1].note for node in result.nodes if node.name == "changes"))
+
+    assert ["SR603" in note for note in said] == [False, False, True, False, False]
+    assert f"a new snapshot of the table at position {at:020}" in said[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"op": "x"}, "the change event has the unknown operation"),
+        ({"after": {"id": None, "name": "a", "body": "b"}}, "id"),
+        ({"source": {"table": "docs", "schema": "public"}}, "the change event has no position"),
+        ({"op": None}, "the change event has the unknown operation null"),
+    ],
+)
+@pytest.mark.slow
+def test_an_event_that_cannot_be_placed_is_quarantined(tmp_path: Path, change: Any, reason: str) -> None:
+    """It never becomes a current row."""
+    site, database = project(tmp_path, ENGINE), Database(1)
+    database.run(3)
+    good = database.log[0]
+    bad = {**good, **change}
+    site.write("a.json", lines([*database.log, bad]))
+    assert site.tick(AT).published
+
+    assert current(site) == expected(database)
+    assert len(quarantined(site)) == 1 and reason in quarantined(site)[0], quarantined(site)
+
+
+@pytest.mark.slow
+def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
+    """The database's clock went back: the position decides, and no version ends before it began."""
+    site, database = project(tmp_path, ENGINE), Database(4)
+    database.run(30)
+    for number, event in enumerate(database.log):
+        back = 3_600_000_000 * (number % 3)
+        event["source"]["ts_us"] -= back
+        event["source"]["ts_ms"] = event["source"]["ts_us"] // 1000
+    site.write("a.json", lines(database.log))
+    assert site.tick(AT).published
+
+    assert current(site) == expected(database)
+    history_rows = site.rows("docs_history")
+    assert sorted(row["id"] for row in history_rows if row["is_current"]) == sorted(database.rows)
+    assert all(row["valid_to"] is None or row["valid_from"] <= row["valid_to"] for row in history_rows)
+
+
 def with_snapshots(folder: Path) -> None:
     """Let the project's models look at snapshots."""
     column = "- {name: snapshot, data_type: string, description: It."

@@ -1,7 +1,8 @@
 {#- All versions of a table's rows, from the changes that a database sent, each with the time in which it was valid.
 
 The arguments are as in `current_rows`, and `changes` has `committed_at`, too. A version is valid in the half-open span
-[valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A deletion or a TRUNCATE ends a version
+[valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A change that was committed at an
+earlier time than the one before it, by the database's clock, is valid from the same time as that one. A deletion or a TRUNCATE ends a version
 and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. With `track`, a list of columns,
 a change begins a version only if one of them differs; the other columns have their newest value in the version. The
 grain is the key and `position`, that of the change that began the version. It is a whole query: the text of a model,
@@ -29,9 +30,10 @@ versions as (
         {{ (key + columns) | join(', ') }},
         op,
         position,
-        committed_at as valid_from,
+        -- the database's clock may go back, its positions don't
+        max(committed_at) over (partition by {{ keys }} order by position) as valid_from,
         lead(position) over (partition by {{ keys }} order by position) as next_position,
-        lead(committed_at) over (partition by {{ keys }} order by position) as next_from
+        lead(committed_at) over (partition by {{ keys }} order by position) as next_committed_at
     from once
 ),
 
@@ -100,8 +102,11 @@ select
     {%- endfor %}
     versions.position,
     versions.valid_from,
-    coalesce({{ ended | join(', ') }}, versions.next_from) as valid_to,
-    versions.next_from is null and {{ ended | join(' is null and ') }} is null as is_current
+    case
+        when coalesce({{ ended | join(', ') }}, versions.next_committed_at) is not null
+            then greatest(versions.valid_from, coalesce({{ ended | join(', ') }}, versions.next_committed_at))
+    end as valid_to,
+    versions.next_position is null and {{ ended | join(' is null and ') }} is null as is_current
     {%- if track is not none %},
     case when {{ ended | join(' is null and ') }} is null then versions.next_position end as next_position
     {%- endif %}
