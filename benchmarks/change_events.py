@@ -22,6 +22,8 @@ from tests.sources.test_changes import AT, ENGINE, project
 from tests.support.projects import Site
 
 TICKS = 5
+# Number of events in a file of the first tick: ten million don't fit into memory at once.
+IN_A_FILE = 250_000
 
 
 def main() -> None:
@@ -39,16 +41,23 @@ def main() -> None:
 def measure(root: Path, rows: int, changes: int) -> None:
     """Land a table of rows at once, then changes of random rows in each tick; print the medians."""
     random = Random(1)
-    sites = {"changes": project(root / "changes", ENGINE), "plain": plain(root / "plain")}
-    first = [event(key, key, "c", random) for key in range(1, rows + 1)]
+    sites = {
+        "changes": project(root / "changes", ENGINE),
+        "plain": without_models(root / "plain", plain=True),
+        "events": without_models(root / "events", plain=False),
+    }
     for name, site in sites.items():
-        print(f"{rows:,} rows, {name}: {timed(site, 0, first)['tick']:.1f} s", flush=True)
+        for start in range(1, rows + 1, IN_A_FILE):
+            keys = range(start, min(start + IN_A_FILE, rows + 1))
+            write(site, f"000-{start:09}", (event(key, key, "c", random) for key in keys))
+        print(f"{rows:,} rows, {name}: {timed(site, 0)['tick']:.1f} s", flush=True)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in sites}
     for number in range(1, TICKS + 1):
         position = rows + number * changes
         batch = [event(random.randint(1, rows), position + n, "u", random) for n in range(changes)]
         for name, site in sites.items():
-            found[name].append(timed(site, number, batch))
+            write(site, f"{number:03}", batch)
+            found[name].append(timed(site, number))
     report(found, changes)
 
 
@@ -58,20 +67,25 @@ def report(found: dict[str, list[dict[str, float]]], changes: int) -> None:
     def median(name: str, part: str) -> float:
         return statistics.median(seconds[part] for seconds in found[name])
 
-    for part in ("tick", "cpu"):
-        base = median("plain", part)
-        print(f"plain lines, {part}: {base:.2f} s for {changes:,}; changes: {median('changes', part) / base:.1f} times")
+    for beside in ("plain", "events"):
+        for part in ("tick", "cpu"):
+            base = median(beside, part)
+            times = median("changes", part) / base
+            print(
+                f"{beside} alone, {part}: {base:.2f} s for {changes:,}; with current rows and history: {times:.1f} times"
+            )
     base = median("plain", "changes")
     print(f"plain lines, landing: {base:.2f} s; models over changes, and times of it:")
     for part in ("changes", "docs", "docs_history"):
         print(f"  {part}: {median('changes', part):.2f} s, {median('changes', part) / base:.1f}")
 
 
-def plain(folder: Path) -> Site:
-    """Write a project that lands the same rows as plain lines."""
+def without_models(folder: Path, *, plain: bool) -> Site:
+    """Write a project that lands the same rows and does nothing else: as plain lines, or as events of changes."""
     site = project(folder, ENGINE)
     declared = folder / "models/_sources.yml"
-    declared.write_text(re.sub(r" +cdc: .*\n|, from: \w+", "", declared.read_text()))
+    if plain:
+        declared.write_text(re.sub(r" +cdc: .*\n|, from: \w+", "", declared.read_text()))
     for name in ("docs", "docs_history"):
         (folder / f"models/{name}.sql").unlink()
         (folder / f"models/{name}.yml").unlink()
@@ -84,10 +98,13 @@ def event(key: int, lsn: int, op: str, random: Random) -> dict[str, Any]:
     return {"op": op, "before": None, "after": row, "source": source | {"ts_us": 1795502213791000 + lsn}}
 
 
-def timed(site: Site, number: int, events: Iterable[dict[str, Any]]) -> dict[str, float]:
+def write(site: Site, name: str, events: Iterable[dict[str, Any]]) -> None:
+    is_plain = "cdc:" not in (site.root / "models/_sources.yml").read_text()
+    site.write(f"{name}.json", [json.dumps(line(one) if is_plain else one) for one in events])
+
+
+def timed(site: Site, number: int) -> dict[str, float]:
     """Run one tick; return its seconds and those of each model."""
-    is_plain = not (site.root / "models/docs.sql").exists()
-    site.write(f"{number:03}.json", [json.dumps(line(one) if is_plain else one) for one in events])
     start, cpu = time.monotonic(), time.process_time()
     result = site.tick(AT + timedelta(minutes=5 * number))
     whole = {"tick": time.monotonic() - start, "cpu": time.process_time() - cpu}
