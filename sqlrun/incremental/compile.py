@@ -225,7 +225,9 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
         why = "a model that reads a source may only filter and compute columns: each line is one row or none"
         instead = "Land one source here. Join, group, union and explode in another model that reads this one."
         clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation, exp.Lateral)
-        landed = Refusal("SR531", why, instead, query.tree.find(*clauses))
+        found = query.tree.find(*clauses)
+        # A set operation has no place, but its second branch has.
+        landed = Refusal("SR531", why, instead, found.expression if isinstance(found, exp.SetOperation) else found)
         raise ProjectError([_problem(query, landed.reason)])
     reason = Reason("SR546", "sqlrun appends the new lines of the source as rows")
     columns = _stored(contract.columns)
