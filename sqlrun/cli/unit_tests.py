@@ -14,7 +14,7 @@ from sqlrun.cli.options import CHOICE, report_errors, together
 
 @click.group("new")
 def new() -> None:
-    """Write the skeleton of a model or a unit test."""
+    """Write the skeleton of a model or a unit test, or a contract."""
 
 
 @new.command("model")
@@ -43,6 +43,20 @@ def test_command(root: Path, model: str, name: str | None) -> None:
     from sqlrun.unit_tests.author.scaffold import new_test
 
     Console().lines(new_test(root.resolve(), model, name))
+
+
+@new.command("contract")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+@click.option("--all", "every", is_flag=True, help="Complete the contracts of all models.")
+@click.option("--write", is_flag=True, help="Write the files. Default: print them.")
+@click.pass_obj
+@report_errors
+def contract_command(root: Path, models: tuple[str, ...], every: bool, write: bool) -> None:
+    """Complete a contract: names, types and grain that follow from the query."""
+    from sqlrun.report.console import Console
+    from sqlrun.scaffold.contracts import write_contracts
+
+    Console().lines(write_contracts(root.resolve(), models, every, write))
 
 
 # The options of `sqlrun test --record`.

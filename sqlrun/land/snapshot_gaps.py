@@ -18,6 +18,7 @@ from sqlrun.land.change_places import Places
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.project import Source
+from sqlrun.runtime import arrow_rows
 
 READ, INCREMENTAL = "r", "incremental"
 
@@ -38,7 +39,7 @@ def note(context: TickContext, stage: Stage, source: Source) -> str:
     reader = reader_of(context)
 
     def row(sql: str, relation: Relation) -> dict[str, Any]:
-        (found,) = reader.query(sql, (relation,)).to_pylist()
+        (found,) = arrow_rows.plain(reader.query(sql, (relation,)))
         return dict(found)
 
     began = row(f"select min({places.value('position')}) as position from feed where {_is_read(places)}", feed)

@@ -123,22 +123,26 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
 
     Raises: UsageError if the test fails or the file can't be extended; then nothing is written.
     """
-    file = (root / model.contract_file).resolve()
+    name = model.contract_file or model.file.removesuffix(".sql") + ".yml"
+    file = (root / name).resolve()
     try:
-        before = file.read_bytes().decode("utf-8")
-        text = appended(model.contract_file, before, test)
+        before = file.read_bytes().decode("utf-8") if model.contract_file else f"models:\n  - name: {model.name}\n"
+        text = appended(name, before, test)
         made = _read(prepared, model, test)
     except ValueError as error:
         raise UsageError(f"{error}. Nothing was written") from None
-    _require_same(model.contract_file, before, text)
+    _require_same(name, before, text)
     query = next(query for query in prepared.queries if query.name == model.name)
     queries = {query.name: query for query in prepared.queries}
     for result in run(prepared.project, queries, [(made, query)]):
         if result.status != "pass":
             why = result.message or f"missing {result.missing[:2]}, unexpected {result.unexpected[:2]}"
             raise UsageError(f"the new test of {model.name} fails on DuckDB: {why}. Nothing was written")
-    atomic_files.put(file, text)
-    return model.contract_file
+    if model.contract_file:
+        atomic_files.put(file, text)
+    elif not atomic_files.write_new(file, text):
+        raise UsageError(f"{name} was written in the meantime. Nothing was overwritten")
+    return name
 
 
 def _read(prepared: Prepared, model: Model, test: Written) -> UnitTest:
@@ -147,7 +151,7 @@ def _read(prepared: Prepared, model: Model, test: Written) -> UnitTest:
     project = prepared.project
     alone = "\n".join([f"{KEY}:", *test.lines()])
     known = Known(dict(inputs(project)), functions=project.functions)
-    (made,) = declared.unit_tests(Reader(model.contract_file, alone, problems), known)
+    (made,) = declared.unit_tests(Reader(model.contract_file or model.file, alone, problems), known)
     if problems:
         raise ProjectError(problems)
     return made
