@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from sqlrun.cli import quality, servers, sources, ticks, unit_tests
 from sqlrun.cli.options import EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, selection, utc_now
@@ -35,16 +36,22 @@ class CommandLine(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
+# The variable of an option is SQLRUN_COMMAND_OPTION, such as SQLRUN_BUILD_THREADS.
+SETTINGS = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SQLRUN"}
+
+
+@click.group(cls=CommandLine, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="sqlrun")
-@click.option("--project-dir", type=FOLDER, default=".", help="Folder of the project.")
+# No variable: the daemon of a folder is found before the options are read.
+@click.option("--project-dir", type=FOLDER, default=".", allow_from_autoenv=False, help="Folder of the project.")
 @click.option("--no-cache", is_flag=True, help="Ignore target/cache.jsonl: read and compile everything again.")
 @click.option("--no-server", is_flag=True, help="Run the command in this process, even if the daemon runs.")
 @click.pass_context
 def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed.
 
-    NO_COLOR=1 or TERM=dumb turns colors and progress off: every fact is also text.
+    NO_COLOR=1 or TERM=dumb turns colors and progress off: every fact is also text. SQLRUN_PROFILE and SQLRUN_ENV are
+    defaults of --profile and --env; SQLRUN_COMMAND_OPTION, such as SQLRUN_BUILD_THREADS, is that of any other option.
     """
     del no_server  # `daemon/entry.py` has evaluated it
     gc.set_threshold(*GARBAGE)
@@ -53,8 +60,21 @@ def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: b
     from sqlrun.runtime.disk_cache import WANTED
 
     old_names.begin()
-    context.obj = project_dir
+    named = context.get_parameter_source("project_dir") is not ParameterSource.DEFAULT
+    context.obj = project_dir if named else project_above(project_dir)
     WANTED.set(not no_cache)
+
+
+def project_above(folder: Path) -> Path:
+    """Return the folder itself or the nearest one above it that has a project; the folder if there is none."""
+    here = folder.resolve()
+    for above in (here, *here.parents):
+        try:
+            if b"[tool.sqlrun" in (above / "pyproject.toml").read_bytes():
+                return folder if above == here else above
+        except OSError:
+            continue
+    return folder
 
 
 def leave() -> None:

@@ -18,8 +18,12 @@ CHOICE = "Select by name, stg_*, +name, name+, folder, tag:x, path:x or source:x
 SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="Leave out what this selects.")
-ENV = click.option("--env", metavar="NAME", help="Use this environment of the warehouse. Default: production.")
-PROFILE = click.option("--profile", metavar="NAME", help="Use profiles/NAME.yml. Default: the project's profile.")
+ENV = click.option(
+    "--env", metavar="NAME", envvar="SQLRUN_ENV", help="Use this environment of the warehouse. Default: production."
+)
+PROFILE = click.option(
+    "--profile", metavar="NAME", envvar="SQLRUN_PROFILE", help="Use profiles/NAME.yml. Default: the project's profile."
+)
 
 
 def together(*options: Callable[..., Any]) -> Callable[..., Any]:

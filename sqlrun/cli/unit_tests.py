@@ -73,7 +73,12 @@ recording = together(
         help="Maximum number of rows that --record takes.",
     ),
     click.option("--name", help="Name of the recorded test. Default: MODEL_recorded."),
-    click.option("--profile", metavar="NAME", help="Profile that --record reads. Default: the project's profile."),
+    click.option(
+        "--profile",
+        metavar="NAME",
+        envvar="SQLRUN_PROFILE",
+        help="Profile that --record reads. Default: the project's profile.",
+    ),
 )
 
 

@@ -101,7 +101,9 @@ def _rate_options(function: Any) -> Any:
     show_default=True,
     help="With --to kafka: number of partitions of a topic that is made.",
 )
-@click.option("--profile", metavar="NAME", help="With --to kafka: the profile that has the connection.")
+@click.option(
+    "--profile", metavar="NAME", envvar="SQLRUN_PROFILE", help="With --to kafka: the profile that has the connection."
+)
 @click.option(
     "--connection", default=KAFKA, show_default=True, help="With --to kafka: the profile's connection to the broker."
 )
