@@ -42,7 +42,7 @@ def complete(folder: Folder, project: Project) -> Project:
         replace(model, columns=found.get(model.name, ())) if model.name in wanted else model for model in project.models
     )
     for model in models:
-        if model.is_open:
+        if model.name in wanted:
             folder.facts[model.name] = digest([facts(model.config), facts(model)])
             folder.problems.extend(_problems(model) if model.columns else ())
     return replace(project, models=models)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import pipeline
+from sqlrun import pipeline, project_files
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.runtime.disk_cache import Cache
@@ -178,3 +178,17 @@ def test_a_history_and_a_model_of_a_snapshot_need_no_columns(tmp_path: Path) -> 
     }  # fmt: skip
     assert types(root, "now") == {"dish_id": "int", "valid_to": "timestamp"}
     assert Site(root, DuckDBEngine()).tick(START).published
+
+
+def test_a_problem_is_reported_once_beside_snapshots(tmp_path: Path) -> None:
+    """Columns are inferred before snapshots are read, and again for models that read one."""
+    files = {
+        "models/menu.sql": MENU,
+        "models/menu.yml": "models:\n  - {name: menu, grain: [nothing]}\n",
+        "snapshots/dishes.yml": (
+            "snapshots:\n  - name: dish_versions\n    relation: ref('dishes')\n"
+            "    config: {unique_key: dish_id, strategy: check, check_cols: all}\n"
+        ),
+    }
+
+    assert [problem.code for problem in project_files.read(project(tmp_path, files)).problems] == ["SR108"]
