@@ -65,11 +65,8 @@ def by_name(folder: Folder, files: Sequence[Written], names: Sequence[str], what
                 message = f"duplicate contract of `{name}`, also in {found[name].file}"
                 folder.problem_at("SR107", place, message, "Remove one of them.", excerpt)
             elif name not in names:
-                hint = (
-                    f"Add {name}.{'csv' if what == 'seed' else 'sql'}, or correct the name.{did_you_mean(name, names)}"
-                )
-                if not did_you_mean(name, names) and names:
-                    hint += f" {what.capitalize()}s: {listed(names)}."
+                near = did_you_mean(name, names) or (f" {what.capitalize()}s: {listed(names)}." if names else "")
+                hint = f"Add {name}.{'csv' if what == 'seed' else 'sql'}, or correct the name.{near}"
                 folder.problem_at(
                     "SR105", place, f"the contract is for `{name}`, but there is no {what} of this name", hint, excerpt
                 )
