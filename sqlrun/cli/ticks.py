@@ -23,18 +23,29 @@ from sqlrun.cli.options import ENV, PROFILE, report_errors, selection, utc_now
 @click.option(
     "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True, help="Format."
 )
+@click.option("--types", is_flag=True, help="Show the columns and their types instead of rows.")
 @click.pass_obj
 @report_errors
 def show(
-    root: Path, model: str, profile: str | None, env: str | None, where: str, limit: int, tick: int | None, output: str
+    root: Path,
+    model: str,
+    profile: str | None,
+    env: str | None,
+    where: str,
+    limit: int,
+    tick: int | None,
+    types: bool,
+    output: str,
 ) -> None:
     """Show rows of MODEL at the published tick.
 
     MODEL__quarantine shows quarantined lines, MODEL__rescued fields that no source declares. On a terminal the table
     fits its width, and the last lines name what was cut.
     """
-    from sqlrun.commands.ticks import show_rows
+    from sqlrun.commands.ticks import show_rows, show_types
 
+    if types:
+        sys.exit(show_types(root, model, profile, env, output, tick))
     sys.exit(show_rows(root, model, profile, env, where, limit, output, tick))
 
 

@@ -43,7 +43,21 @@ def show_rows(
     return 0
 
 
-def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, output: str, what: str) -> None:
+def show_types(root: Path, model: str, name: str | None, env: str | None, output: str, tick: int | None) -> int:
+    """Run `sqlrun show --types`."""
+    from sqlrun.publish.reader import find, tick_of
+
+    ledger = pipeline.published_ledger(root, name, env)
+    published = tick_of(ledger, tick)
+    columns = find(published, ledger.warehouse, model).columns
+    rows = [{"column": column.name, "type": column.type} for column in columns]
+    _print_rows(rows, ("column", "type"), 0, output, f"of {model} at {published}", "column")
+    return 0
+
+
+def _print_rows(
+    rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, output: str, what: str, noun: str = "row"
+) -> None:
     more = bool(limit) and len(rows) > limit
     rows = rows[:limit] if limit else rows
     console = Console()
@@ -53,7 +67,7 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
         case "csv":
             console.raw(log_lines.as_csv(list(names), rows))
         case _:
-            count = text_table.counted(len(rows), "row")
+            count = text_table.counted(len(rows), noun)
             console.table(names, [tuple(r.values()) for r in rows], f"{'first ' if more else ''}{count} {what}")
 
 

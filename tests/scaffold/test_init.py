@@ -47,6 +47,8 @@ def test_the_starter_builds_at_once(tmp_path: Path) -> None:
         ("2026-11-02", 2, "39.00"),
     ]
     assert run(root, "verify").exit_code == 0
+    types = run(root, "show", "daily_sales", "--types").output.split("\n")
+    assert types[4].split() == ["sales", "decimal(18,2)"] and types[5].startswith("3 columns of daily_sales at tick 1")
     assert lines[-1].endswith("sqlrun build && sqlrun show daily_sales")
     assert pipeline.prepare(root).project.name == "my_shop"
 
