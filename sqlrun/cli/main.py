@@ -137,6 +137,20 @@ def init_command(folder: Path, data: Path | None) -> None:
     Console().lines(init(folder, data))
 
 
+@main.command("import-dbt")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--write", "out", type=FOLDER, metavar="FOLDER", help="Write the project here. Default: report only.")
+@report_errors
+def import_command(folder: Path, out: Path | None) -> None:
+    """Convert a dbt project, and report what changed."""
+    from sqlrun.report.console import Console
+    from sqlrun.scaffold.import_dbt import import_dbt
+
+    lines, is_valid = import_dbt(folder, out)
+    Console().lines(lines)
+    sys.exit(0 if is_valid else 1)
+
+
 @main.command("compile")
 @SELECT
 @EXCLUDE

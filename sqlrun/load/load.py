@@ -128,6 +128,8 @@ def _settings(folder: Folder) -> Settings:
     file = folder.root / settings.FILE
     if not file.is_file():
         hint = "Run sqlrun in the project's folder, or name the folder: sqlrun --project-dir FOLDER ..."
+        if (folder.root / "dbt_project.yml").is_file():
+            hint = "This is a dbt project. Convert it: sqlrun import-dbt . --write ../FOLDER"
         raise ProjectError([Problem("SR100", Place(settings.FILE), "this folder has no `pyproject.toml`", hint)])
     text = folder.text(file)
     if text is None:

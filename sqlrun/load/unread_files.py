@@ -34,7 +34,10 @@ QUIET = frozenset(
 )  # fmt: skip
 QUIET_NAMES = frozenset({"readme", "license", "licence", "makefile", "codeowners", "notice", "changelog"})
 DOCS = "{% docs"
-_SETTINGS = "Move its settings to pyproject.toml, under [tool.sqlrun], and move this file out of the project."
+_SETTINGS = (
+    "`sqlrun import-dbt` converts a dbt project. Or move its settings to pyproject.toml, under [tool.sqlrun], and move "
+    "this file out of the project."
+)
 _PACKAGES = (
     "sqlrun has no packages. Copy the macros that you call into macros/, one in each file, and remove this file."
 )
