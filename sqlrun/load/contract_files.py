@@ -55,6 +55,7 @@ def by_name(folder: Folder, files: Sequence[Written], names: Sequence[str], what
     A contract of an unknown name is a problem (SR105), and so is a second one of a name (SR107).
     """
     found: dict[str, Written] = {}
+    suffix = ".csv" if what == "seed" else ".sql"
     for written in files:
         for entry in written.entries:
             name, place = entry.made.name, entry.made.place
@@ -64,9 +65,11 @@ def by_name(folder: Folder, files: Sequence[Written], names: Sequence[str], what
             if name in found:
                 message = f"duplicate contract of `{name}`, also in {found[name].file}"
                 folder.problem_at("SR107", place, message, "Remove one of them.", excerpt)
+            elif name not in names and (folder.root / written.file).with_name(f"{name}{suffix}").is_symlink():
+                continue  # the link leads out of the project, which is a problem itself
             elif name not in names:
                 near = did_you_mean(name, names) or (f" {what.capitalize()}s: {listed(names)}." if names else "")
-                hint = f"Add {name}.{'csv' if what == 'seed' else 'sql'}, or correct the name.{near}"
+                hint = f"Add {name}{suffix}, or correct the name.{near}"
                 folder.problem_at(
                     "SR105", place, f"the contract is for `{name}`, but there is no {what} of this name", hint, excerpt
                 )
