@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from sqlrun.errors import Place, Problem
-from sqlrun.load.contract import Contract, contract, unchecked
+from sqlrun.load.contract import Contract, bad_name, contract, unchecked
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import Column, Project
@@ -65,8 +65,8 @@ def by_name(folder: Folder, files: Sequence[Written], names: Sequence[str], what
             if name in found:
                 message = f"duplicate contract of `{name}`, also in {found[name].file}"
                 folder.problem_at("SR107", place, message, "Remove one of them.", excerpt)
-            elif name not in names and (folder.root / written.file).with_name(f"{name}{suffix}").is_symlink():
-                continue  # the link leads out of the project, which is a problem itself
+            elif name not in names and not bad_name(name) and _is_link(folder, written, f"{name}{suffix}"):
+                continue  # it leads out of the project, which is a problem itself
             elif name not in names:
                 near = did_you_mean(name, names) or (f" {what.capitalize()}s: {listed(names)}." if names else "")
                 hint = f"Add {name}{suffix}, or correct the name.{near}"
@@ -77,6 +77,11 @@ def by_name(folder: Folder, files: Sequence[Written], names: Sequence[str], what
                 found[name] = written
                 folder.facts[name] = entry.facts
     return found
+
+
+def _is_link(folder: Folder, written: Written, name: str) -> bool:
+    """Return whether the file of this name beside a contract is a link."""
+    return (folder.root / written.file).with_name(name).is_symlink()
 
 
 def contract_of(written: Written, name: str) -> Contract:
