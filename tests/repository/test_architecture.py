@@ -402,6 +402,7 @@ OTHER_FILES = {
     "commands.error_page": "a page of the package",
     "commands.history": "a page, and where it was asked for",
     "engines.spark.class_archive": "the JVM's archive in the user's cache",
+    "engines.spark.jars": "jars in the Ivy cache of the user",
     "engines.spark.session": "Java, and the gateway's temporary files",
     "land.dead_letters": "the folder of dead letters, which other programs read",
     "publish.spark_views": "asks where links lead, for statements that Spark runs elsewhere",
