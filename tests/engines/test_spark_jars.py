@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sqlrun.engines import factory
 from sqlrun.engines.spark import jars, object_store, session
 from sqlrun.errors import EngineError
+from sqlrun.project import Connection, Profile
 
 LOCAL = {"spark.sqlrun.connectors": "s3", **object_store.settings("http://127.0.0.1:9000", "eu-west-1")}
 KEYS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hush"}
@@ -116,3 +119,20 @@ def test_executors_of_a_cluster_reach_the_driver(home, master):
     assert ("spark.hadoop.fs.defaultFS" in found) == (master != "yarn")
     assert session._merged({"spark.master": master, "spark.driver.host": "me"})["spark.driver.host"] == "me"
     assert session._merged({})["spark.driver.host"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_a_profile_says_what_its_warehouse_needs(monkeypatch, engine):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store:9000")
+    there = Profile("p", engine, "s3://lake/shop", settings={"spark.hadoop.fs.s3a.path.style.access": "false"})
+
+    found = factory.settings_of(there)
+
+    assert found["spark.sqlrun.connectors"] == "s3"
+    assert found["spark.delta.logStore.s3.impl"] == object_store.LOG_STORE
+    assert found["spark.hadoop.fs.s3a.endpoint"] == "http://store:9000"
+    assert found["spark.hadoop.fs.s3a.path.style.access"] == "false"  # the profile's own
+    remote = replace(there, settings={"spark.remote": "sc://host"}, connections={"kafka": Connection("broker:9092")})
+    assert factory.settings_of(remote) == {"spark.remote": "sc://host", "spark.sqlrun.connectors": "kafka,s3"}
+    assert factory.settings_of(Profile("p", engine, "/lake")) == {}
+    assert factory.settings_of(replace(there, engine="duckdb", settings={})) == {}

@@ -1,7 +1,7 @@
 """Writers of Spark and of delta-rs that append to one table in S3 at once: `python -m tests.support.race_on_s3 WORK`.
 
-WORK is JSON: the endpoint of Spark's writers and that of the others, the numbers of both, the commits of each of Spark's,
-and more settings for Spark. The others commit until Spark's are done.
+WORK is JSON: the endpoint of Spark's writers and that of the others, the numbers of both, the commits of each writer of
+Spark, and more settings for Spark. The others commit until Spark's are done.
 Prints as JSON what they acknowledged and what the table then has.
 """
 

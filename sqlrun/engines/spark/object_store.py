@@ -9,11 +9,8 @@ LOG_STORE = "org.sqlrun.delta.ConditionalLogStore"
 S3A = "spark.hadoop.fs.s3a."
 FILES = "spark.hadoop.fs.s3.impl"
 # Delta asks for the log store by the scheme of a table's path; tables of others may be named by the other one.
-FIXED = {
-    FILES: "org.apache.hadoop.fs.s3a.S3AFileSystem",
-    "spark.delta.logStore.s3.impl": LOG_STORE,
-    "spark.delta.logStore.s3a.impl": LOG_STORE,
-}
+STORES = ("spark.delta.logStore.s3.impl", "spark.delta.logStore.s3a.impl")
+FIXED = {FILES: "org.apache.hadoop.fs.s3a.S3AFileSystem", **dict.fromkeys(STORES, LOG_STORE)}
 # Hadoop's names of the environment's credentials.
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "fs.s3a.access.key",

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines.spark import borrowed, class_archive, jars, object_store
+from sqlrun.engines.spark import borrowed, class_archive, jars, object_store, reach
 from sqlrun.errors import EngineError
 from sqlrun.runtime.text_lines import text_lines
 
@@ -137,6 +137,7 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
         raise EngineError(problem)
     from pyspark.sql import SparkSession
 
+    reach.require_master(merged["spark.master"])
     # Not among the settings: a JVM that has loaded its classes itself is equivalent to one that mapped them.
     merged["spark.driver.extraJavaOptions"] += f" {class_archive.options_for(_classes(), record=record)}"
     builder = SparkSession.builder
@@ -147,6 +148,12 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
             session = builder.getOrCreate()
         except Exception as error:
             raise EngineError(_unstarted(error, _tail(output))) from error
+    if not merged["spark.master"].startswith("local"):
+        try:
+            reach.await_executors(session)
+        except EngineError:
+            session.stop()
+            raise
     return _prepared(session, merged)
 
 
