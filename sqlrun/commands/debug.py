@@ -126,8 +126,9 @@ def _table_tries(engine: Engine, folder: str) -> Iterator[tuple[str, bool]]:
     table = TableSpec("debug", f"{folder}/table", columns)
     engine.create(table)
     written = engine.write(Write(table, 0, 1, "sqlrun.commands.debug", (), Load(((1, None),))))
-    added = Append("select cast(2 as int) as id, cast(null as timestamp) as at")
-    written = engine.write(Write(table, written.version, 2, "sqlrun.commands.debug", (), added))
+    held = Relation("held", table.path, columns, "new", version=written.version)
+    added = Append("select cast(held.id + 1 as int) as id, held.at from held")
+    written = engine.write(Write(table, written.version, 2, "sqlrun.commands.debug", (held,), added))
     for name, version, expected in (
         ("write and read", written.version, [1, 2]),
         ("time travel", written.version - 1, [1]),

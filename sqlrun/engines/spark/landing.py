@@ -193,6 +193,8 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> Line
 def _counted(landing: Landing, query: Any) -> LineCounts:
     """Return the counts of all batches of a stream, from the metrics that it reports with each."""
     batches = {progress.batchId: progress.observedMetrics for progress in query.recentProgress}
+    if remote.is_remote(query):
+        batches = {number: {k: remote.named(v) for k, v in found.items()} for number, found in batches.items()}
     found = [metrics for metrics in batches.values() if line_counts.LINES in metrics]
     if not found:
         return UNKNOWN_LINES

@@ -82,6 +82,21 @@ def another(settings: Mapping[str, str]) -> SparkSession:
     return _connected(settings)
 
 
+def named(value: Any) -> Any:
+    """Return an observed metric of a stream with the fields of its rows by their names.
+
+    The client of Spark Connect leaves such a row as it came: its values, and its schema.
+
+    >>> named({"values": [2], "schema": {"fields": [{"name": "lines"}]}})
+    {'lines': 2}
+    """
+    row = value.asDict() if hasattr(value, "asDict") else value
+    if not isinstance(row, dict) or set(row) != {"values", "schema"}:
+        return value
+    names = [field["name"] for field in row["schema"]["fields"]]
+    return {name: named(each) for name, each in zip(names, row["values"], strict=True)}
+
+
 def end(session: SparkSession, idle: SimpleQueue[SparkSession]) -> None:
     """Close the sessions; the server continues."""
     with suppress(Empty):
