@@ -18,6 +18,12 @@ def test_ticks_run_on_a_server(tmp_path: Path) -> None:
     server.start()
     try:
         day = Day(tmp_path / "project", {"spark.remote": server.url})
+        tried = day.debug(engine="auto")
+        for name in ("engine            spark", "engine            duckdb"):
+            assert f"{name}: ok" in tried
+        for name in ("commit race       ok", "write and read    ok", "time travel       ok"):
+            assert tried.count(name) == 2
+        assert "workers           ok" in tried and "java" not in {line.partition(" ")[0] for line in tried}
         day.land(0, timedelta(hours=2))
         assert day.build(0) == 0
         day.land(1)

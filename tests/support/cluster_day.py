@@ -42,11 +42,10 @@ class Day:
     def build(self, number: int, meanwhile: Callable[[subprocess.Popen[bytes]], None] | None = None) -> int:
         """Run a tick; return its exit code."""
         command = [*BUILD, "--as-of", (START + number * FIVE).strftime("%Y-%m-%dT%H:%M")]
-        environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
         output = self.root / f"build{number}.log"
         with output.open("wb") as to:
             process = subprocess.Popen(
-                command, cwd=self.root, env=environment, start_new_session=True, stdout=to, stderr=to
+                command, cwd=self.root, env=_environment(), start_new_session=True, stdout=to, stderr=to
             )
         try:
             if meanwhile is not None:
@@ -56,6 +55,17 @@ class Day:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+    def debug(self, **profile: str) -> list[str]:
+        """Return the lines of `sqlrun debug` with other keys of the profile; all that it tries must work."""
+        file = self.root / "profiles" / "cluster.yml"
+        (self.root / "profiles" / "debugged.yml").write_text(json.dumps(json.loads(file.read_text()) | profile))
+        command = [sys.executable, "-m", "sqlrun", "debug", "--profile", "debugged"]
+        done = subprocess.run(
+            command, cwd=self.root, env=_environment(), capture_output=True, text=True, timeout=LONGEST
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()
 
     def check(self, number: int) -> None:
         """Compare all tables with their queries on DuckDB, and the rows with the lines."""
@@ -68,3 +78,7 @@ class Day:
         aside = find(published, site.warehouse, "stg_order_events__quarantine")
         quarantined = query('select count(*) as n from "stg_order_events__quarantine"', [aside]).to_pylist()[0]["n"]
         assert len(site.rows("stg_order_events")) + quarantined == self.written
+
+
+def _environment() -> dict[str, str]:
+    return {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
