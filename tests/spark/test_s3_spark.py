@@ -43,4 +43,4 @@ def test_of_writers_at_once_none_loses_a_commit():
     assert (found["lost"], found["doubled"], found["failed"]) == (0, 0, [])
     assert found["acknowledged"] == found["there"] == found["version"] > 2 * 3
     assert found["first"] == 1
-    assert refused > 3, "the writers never met"
+    assert refused > 1, "the writers never met"

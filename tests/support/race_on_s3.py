@@ -22,7 +22,7 @@ from sqlrun.engines.spark.session import end, session_of
 from tests.support.servers import moto_s3
 
 # Seconds between two commits of a writer of delta-rs.
-PAUSE = 0.2
+PAUSE = 0.6
 URL = f"s3://{moto_s3.BUCKET}/race"
 
 
