@@ -2,6 +2,7 @@
 PYTHON ?= python3
 SIZES ?= 20k,1m
 VENV := .venv
+LOG_STORE := sqlrun/engines/spark/sqlrun-log-store.jar
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_NO_INPUT := 1
@@ -19,7 +20,7 @@ PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: java $(INSTALLED) ## Install, write a week of sample orders if there are none, and build all models
+build: java $(INSTALLED) $(LOG_STORE) ## Install, write a week of sample orders if there are none, and build all models
 	@if ! ls data/orders/* >/dev/null 2>&1; then $(BIN)/sqlrun simulate --out data/orders; fi
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
@@ -71,7 +72,7 @@ lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-servers: java maven $(INSTALLED) ## Fetch the jars of the servers that tests start, once, into the user's cache
+servers: java maven $(INSTALLED) $(LOG_STORE) ## Fetch the jars of the servers that tests start, once, into the user's cache
 	@$(BIN)/python -m tests.support.servers.jars
 
 clean: ## Remove what was installed and built, but not data/, which may be yours
@@ -87,6 +88,11 @@ chromium:
 
 maven:
 	@.ci/require maven
+
+# The log store of Delta-Spark for warehouses in S3. Without Maven all else works.
+$(LOG_STORE): java/log_store/pom.xml $(wildcard java/log_store/src/main/java/org/sqlrun/delta/*.java)
+	@if command -v mvn >/dev/null; then mvn -q -B -f java/log_store/pom.xml package && touch $@; \
+	else echo "There is no Maven: Spark can't write a warehouse in S3, for lack of $@." >&2; fi
 
 # Installing takes a minute, so it runs again only after a change of pyproject.toml. An environment that can't
 # import sqlrun from this folder (moved, incomplete, its Python gone) is created again.

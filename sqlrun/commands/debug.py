@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from sqlrun.engine_api import Load, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engine_api import Append, Engine, Load, Relation, StoredColumn, TableSpec, Write
 from sqlrun.engines.factory import engine_of
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.load import load, profile
@@ -70,7 +70,7 @@ def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
         yield from _tries(replace(target, engine="duckdb", settings=of_duckdb(target.settings)))
         yield from _tries(replace(target, engine="spark", settings=of_spark(target.settings)))
         return
-    if target.engine == "spark":
+    if target.engine == "spark" and "spark.remote" not in target.settings:
         from sqlrun.engines.spark.session import java_problem
 
         problem = java_problem()
@@ -79,18 +79,60 @@ def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
             return
     engine = engine_of(target)
     try:
+        # Before anything is written: a cluster that doesn't answer or doesn't fit is reported here.
+        engine.start()
+        yield f"engine            {engine.name}: ok", True
         with _folder(target.warehouse) as folder:
-            engine.start()
-            yield f"engine            {engine.name}: ok", True
-            columns = (StoredColumn("id", "int"), StoredColumn("at", "timestamp"))
-            table = TableSpec("debug", f"{folder}/table", columns)
-            engine.create(table)
-            written = engine.write(Write(table, 0, 1, "sqlrun.commands.debug", (), Load(((1, None),))))
-            held = Relation("held", table.path, columns, "new", version=written.version)
-            rows = engine.query("select id from held", (held,)).to_pylist()
-            fine = rows == [{"id": 1}]
-            yield f"write and read    {'ok' if fine else f'wrote 1 row, read {rows}'}", fine
+            yield _race(target.warehouse, folder)
+            yield from _table_tries(engine, folder)
+        if target.engine == "spark":
+            yield _workers(engine)
     except (EngineError, OSError) as error:
         yield f"engine            {error}", False
     finally:
         engine.close()
+
+
+def _workers(engine: Engine) -> tuple[str, bool]:
+    """Return what is wrong with the executors' Python; only sources that sqlrun's own readers read need it."""
+    from sqlrun.engines.spark.engine import SparkEngine
+
+    problem = engine.worker_problem() if isinstance(engine, SparkEngine) else ""
+    if not problem:
+        return "workers           ok", True
+    note = "Sources that sqlrun itself reads, such as those in Avro, can't land on Spark: use `engine: auto`"
+    return f"workers           without sqlrun: {problem}. {note}", True
+
+
+def _race(warehouse: str, folder: str) -> tuple[str, bool]:
+    """Try to write one new file twice, as two writers of one commit do."""
+    storage, file = storage_of(warehouse), f"{folder}/race"
+    answers = [storage.put_if_absent(file, text, synced=False) for text in (b"first", b"second")]
+    fine = answers == [True, False] and storage.read(file) == b"first"
+    told = (
+        "ok"
+        if fine
+        else (
+            "the second of two writers of one file wasn't refused: commits would be lost. Use a store that supports "
+            "writes on condition (If-None-Match)"
+        )
+    )
+    return f"commit race       {told}", fine
+
+
+def _table_tries(engine: Engine, folder: str) -> Iterator[tuple[str, bool]]:
+    """Write a table by the driver and by a statement of the engine, read it, and read its past."""
+    columns = (StoredColumn("id", "int"), StoredColumn("at", "timestamp"))
+    table = TableSpec("debug", f"{folder}/table", columns)
+    engine.create(table)
+    written = engine.write(Write(table, 0, 1, "sqlrun.commands.debug", (), Load(((1, None),))))
+    held = Relation("held", table.path, columns, "new", version=written.version)
+    added = Append("select cast(held.id + 1 as int) as id, held.at from held")
+    written = engine.write(Write(table, written.version, 2, "sqlrun.commands.debug", (held,), added))
+    for name, version, expected in (
+        ("write and read", written.version, [1, 2]),
+        ("time travel", written.version - 1, [1]),
+    ):
+        held = Relation("held", table.path, columns, "new", version=version)
+        rows = sorted(row["id"] for row in engine.query("select id from held", (held,)).to_pylist())
+        yield f"{name:<17} {'ok' if rows == expected else f'expected {expected}, read {rows}'}", rows == expected

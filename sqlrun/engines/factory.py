@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from sqlrun.engine_api import Dialect, Engine
+from sqlrun.engines.spark import object_store
 from sqlrun.project import Profile
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -38,10 +40,21 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
 
 
 def settings_of(profile: Profile) -> dict[str, str]:
-    """Return a profile's settings for its engine; those of Spark name the connectors that its connections need."""
+    """Return a profile's settings for its engine.
+
+    Those of Spark name the connectors that its connections and its warehouse need, and say how to reach a warehouse in
+    S3; a server of Spark Connect knows that itself.
+    """
     settings = dict(profile.settings)
-    if profile.connections and profile.engine != "duckdb":
-        settings.setdefault("spark.sqlrun.connectors", "kafka")
+    if profile.engine == "duckdb":
+        return settings
+    in_s3 = profile.warehouse.startswith(object_store.SCHEME)
+    needed = [*(["kafka"] if profile.connections else []), *(["s3"] if in_s3 else [])]
+    if needed:
+        settings.setdefault("spark.sqlrun.connectors", ",".join(needed))
+    if in_s3 and "spark.remote" not in settings:
+        endpoint, region = os.environ.get("AWS_ENDPOINT_URL", ""), os.environ.get("AWS_REGION", "")
+        settings = {**object_store.settings(endpoint, region), **settings}
     return settings
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,8 +15,8 @@ AGAIN = 0.5
 class Cancel:
     """Cancels a job group repeatedly once called; the caller doesn't wait for the JVM."""
 
-    def __init__(self, context: Any, group: str) -> None:
-        self._context, self._group = context, group
+    def __init__(self, cancel: Callable[[str], Any], group: str) -> None:
+        self._cancel_group, self._group = cancel, group
         self._next = 0.0
         self._thread: threading.Thread | None = None
         self.streams: list[Any] = []
@@ -31,10 +32,10 @@ class Cancel:
 
     def _cancel(self) -> None:
         with suppress(Exception):  # the group or the JVM has ended meanwhile
-            self._context.cancelJobGroup(self._group)
+            self._cancel_group(self._group)
         for stream in self.streams:
             # Hadoop's and Delta's code may lose an interrupt and continue with the batch's job: repeat both.
             with suppress(Exception):
-                self._context.cancelJobGroup(str(stream.runId))
+                self._cancel_group(str(stream.runId))
             with suppress(Exception):  # it didn't end within `stopTimeout`
                 stream.stop()

@@ -6,8 +6,10 @@ takes several times as long as the work itself, because each tick's literals mak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from sqlrun.engines.spark import remote
 
 # Settings, each with the maximum number of rows to read up to which it saves time.
 INTERPRETED = 50_000
@@ -32,11 +34,19 @@ def rows_in(files: Iterable[Mapping[str, Any]]) -> int:
 
 def choose(session: Any, rows: int) -> None:
     """Configure the session for a statement that reads `rows` rows; settings of the profile stay."""
-    conf = session.sparkContext.getConf()
+    own = _own_settings(session)
     for key, value, most in SMALL:
-        if conf.contains(key):
+        if own(key):
             continue
         if rows <= most:
             session.conf.set(key, value)
         else:
             session.conf.unset(key)
+
+
+def _own_settings(session: Any) -> Callable[[str], bool]:
+    """Return a function that returns whether the profile has a setting of a name."""
+    if remote.is_remote(session):
+        return frozenset(remote.own_settings(session)).__contains__
+    contains: Callable[[str], bool] = session.sparkContext.getConf().contains
+    return contains

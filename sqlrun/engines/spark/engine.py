@@ -49,6 +49,7 @@ from sqlrun.engines.spark import (
     parts as spark_parts,
 )
 from sqlrun.engines.spark import planned as spark_planned
+from sqlrun.engines.spark import remote
 from sqlrun.engines.spark import (
     views as spark_views,
 )
@@ -98,6 +99,9 @@ class SparkEngine:
         """Start the JVM; do nothing if it runs."""
         with self._lock:
             if self._spark is None:
+                if remote.REMOTE in self._settings:
+                    self._spark = remote.session_of(self._settings)
+                    return
                 from sqlrun.engines.spark.session import session_of
 
                 self._spark = session_of(self._settings)
@@ -110,11 +114,24 @@ class SparkEngine:
         try:
             session = self._idle.get_nowait()
         except queue.Empty:
-            session = self._spark.newSession()
+            session = self._another()
         try:
             yield session
         finally:
             self._idle.put(session)
+
+    def _another(self) -> SparkSession:
+        assert self._spark is not None
+        return remote.another(self._settings) if remote.is_remote(self._spark) else self._spark.newSession()
+
+    def worker_problem(self) -> str:
+        """Return what is wrong with the Python of a cluster's executors; "" if nothing, or on this machine alone."""
+        if remote.REMOTE not in self._settings and self._settings.get("spark.master", "local").startswith("local"):
+            return ""
+        from sqlrun.engines.spark import probe
+
+        with self._session() as session, self._limited(session, "", "the versions of the executors"):
+            return probe.pythons(session)
 
     def create(self, table: TableSpec) -> None:
         """Create the empty table as version 0; do nothing if it exists. This needs no Spark job."""
@@ -240,9 +257,12 @@ class SparkEngine:
         """Stop Spark and its JVM; a borrowed JVM continues."""
         with self._lock:
             if self._spark is not None:
-                from sqlrun.engines.spark.session import end
+                if remote.is_remote(self._spark):
+                    remote.end(self._spark, self._idle)
+                else:
+                    from sqlrun.engines.spark.session import end
 
-                end(self._spark)
+                    end(self._spark)
                 self._spark = None
                 self._idle = queue.SimpleQueue()
         self._files.close()
@@ -250,10 +270,8 @@ class SparkEngine:
     @contextmanager
     def _limited(self, session: SparkSession, model: str, statement: str) -> Iterator[tuple[str, Cancel]]:
         """Run a statement's jobs as a group, explain their errors, and cancel them after the time limit."""
-        context, group = session.sparkContext, f"{self._group}-{next(self._numbers)}"
-        context.setJobGroup(group, model, interruptOnCancel=True)
-        cancel = Cancel(context, group)
-        with limited(cancel) as limit:
+        group = f"{self._group}-{next(self._numbers)}"
+        with _grouped(session, group, model) as cancel, limited(cancel) as limit:
             try:
                 with self._explained(model, statement):
                     yield group, cancel
@@ -272,6 +290,20 @@ class SparkEngine:
             yield
         except (PySparkException, Py4JError) as error:
             raise EngineError(_first_line(error), model=model, statement=statement) from error
+
+
+@contextmanager
+def _grouped(session: SparkSession, group: str, model: str) -> Iterator[Cancel]:
+    """Run jobs as a group, which can be cancelled; on Spark Connect a tag of the session's statements is one."""
+    if not remote.is_remote(session):
+        session.sparkContext.setJobGroup(group, model, interruptOnCancel=True)
+        yield Cancel(session.sparkContext.cancelJobGroup, group)
+        return
+    session.addTag(group)
+    try:
+        yield Cancel(session.interruptTag, group)
+    finally:
+        session.removeTag(group)
 
 
 def _load(table: Any, write: Write, statement: Load, started: float) -> Written:

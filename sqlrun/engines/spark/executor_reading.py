@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlrun.engines.spark import remote
 from sqlrun.source_api import Extent, Positions, SourceReader
 
 SCHEMA = "value string, file string, fault string, part string, state string, lines bigint, dropped string"
@@ -21,6 +22,7 @@ LINE = ("value", "file", "fault")
 # What became of a part.
 READ, CHANGED, MISSING, UNREADABLE = "read", "changed", "missing", "unreadable"
 TASKS_PER_CORE = 4
+FEW_CORES = 4
 
 
 @dataclass(slots=True)
@@ -42,7 +44,7 @@ class Found:
 def found(spark: Any, source: SourceReader, parts: Positions) -> Iterator[Found]:
     """Read parts on the executors, and return what was found; its lines are there until the end."""
     rows = [(name, *position) for name, position in parts.items()]
-    tasks = max(1, min(len(rows), TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+    tasks = max(1, min(len(rows), TASKS_PER_CORE * _cores(spark)))
     listed = spark.createDataFrame(rows, "part string, since bigint, until bigint").repartition(tasks)
     frame = listed.mapInArrow(_reading(source), SCHEMA).persist()
     try:
@@ -52,6 +54,11 @@ def found(spark: Any, source: SourceReader, parts: Positions) -> Iterator[Found]
         yield reading
     finally:
         frame.unpersist()
+
+
+def _cores(spark: Any) -> int:
+    """Return the number of cores of the executors; a guess where Spark doesn't say."""
+    return FEW_CORES if remote.is_remote(spark) else int(spark.sparkContext.defaultParallelism)
 
 
 def _note(reading: Found, row: Any) -> None:

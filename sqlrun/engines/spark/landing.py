@@ -12,8 +12,9 @@ from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark import conf as spark_conf
-from sqlrun.engines.spark import line_counts
+from sqlrun.engines.spark import line_counts, remote
 from sqlrun.engines.spark.cancellation import Cancel
+from sqlrun.engines.spark.file_names import uri_of
 from sqlrun.errors import EngineError
 from sqlrun.load.forbidden_names import path_fault
 from sqlrun.source_api import Pending, Streamed, Streaming
@@ -141,6 +142,8 @@ def _waiting_lines(landing: Landing, known: Known) -> int:
 
 def _spelled(session: Any, folder: str) -> str:
     """Return a folder in the spelling of Spark's log."""
+    if remote.is_remote(session):
+        return uri_of(folder).replace("file:/", "file:///", 1)
     path = session._jvm.org.apache.hadoop.fs.Path(folder)
     spelled: str = path.getFileSystem(session._jsc.hadoopConfiguration()).makeQualified(path).toUri().toString()
     return spelled
@@ -190,6 +193,8 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> Line
 def _counted(landing: Landing, query: Any) -> LineCounts:
     """Return the counts of all batches of a stream, from the metrics that it reports with each."""
     batches = {progress.batchId: progress.observedMetrics for progress in query.recentProgress}
+    if remote.is_remote(query):
+        batches = {number: {k: remote.named(v) for k, v in found.items()} for number, found in batches.items()}
     found = [metrics for metrics in batches.values() if line_counts.LINES in metrics]
     if not found:
         return UNKNOWN_LINES

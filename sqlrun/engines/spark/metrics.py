@@ -9,6 +9,7 @@ from typing import Any
 from sqlrun.engine_api import Receipt, Write
 from sqlrun.engines.delta import log_entries
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.spark import remote
 
 # Number of latest executions to search; those of concurrent statements are among them.
 RECENT = 40
@@ -31,7 +32,9 @@ class Costs:
 
 
 def costs(session: Any, group: str) -> Costs | None:
-    """Return the sum over the jobs of a group; None if Spark doesn't know."""
+    """Return the sum over the jobs of a group; None if Spark doesn't know; Connect has no such call."""
+    if remote.is_remote(session):
+        return None
     from py4j.protocol import Py4JError
 
     context = session.sparkContext

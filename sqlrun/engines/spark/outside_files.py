@@ -100,7 +100,7 @@ def _rows(session: Any, relation: Relation, parts: Sequence[Part]) -> Any:
     for part in parts:
         if not isinstance(part.rows, All):
             numbers += list(part.rows.rows)
-            files += [uri_of(session, f"{relation.path}/{part.file}")] * len(part.rows.rows)
+            files += [uri_of(f"{relation.path}/{part.file}")] * len(part.rows.rows)
     return session.createDataFrame(pa.table({FILE: files, ROW: pa.array(numbers, pa.int64())}))
 
 
@@ -113,5 +113,5 @@ def _values(session: Any, relation: Relation, parts: Sequence[Part], names: Sequ
         f"{VALUE}{n}": pa.array([p.values.get(name) for p in unique], pa.string()) for n, name in enumerate(names)
     }
     return session.createDataFrame(
-        pa.table({FILE: [uri_of(session, f"{relation.path}/{part.file}") for part in unique], **columns})
+        pa.table({FILE: [uri_of(f"{relation.path}/{part.file}") for part in unique], **columns})
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -19,26 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines.spark import borrowed, class_archive
+from sqlrun.engines.spark import borrowed, class_archive, jars, object_store, reach
 from sqlrun.errors import EngineError
 from sqlrun.runtime.text_lines import text_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
-# The needed ones of the coordinate's 33 jars.
-JARS = ("io.delta_delta-spark_4.1_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
-# Spark's Kafka connector and what it needs, fetched if the profile has connections.
-KAFKA = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.3",
-    "org.apache.kafka:kafka-clients:3.9.1",
-    "org.apache.commons:commons-pool2:2.12.1",
-)
 PYTHON = "spark.pyspark.python"
-# Setting with the names of connectors, words with commas.
-CONNECTORS = "spark.sqlrun.connectors"
 JAVA = 17
 HINT = (
     f"Install a JDK {JAVA} or newer, for example `apt-get install openjdk-{JAVA}-jdk-headless`, and make sure that "
@@ -46,7 +33,8 @@ HINT = (
 )
 # Environment variables that the JVM gets: java_method() in a model could read all of them.
 PASSED = re.compile(
-    r"PATH|HOME|JAVA_HOME|LANG|LC_\w+|TZ|TMPDIR|USER|LD_LIBRARY_PATH|SPARK_LOCAL_\w+|HADOOP_\w+|PYSPARK_\w+|_PYSPARK\w+"
+    r"PATH|HOME|JAVA_HOME|LANG|LC_\w+|TZ|TMPDIR|USER|LD_LIBRARY_PATH|SPARK_LOCAL_\w+|HADOOP_\w+|YARN_CONF_DIR|"
+    r"KUBECONFIG|KUBERNETES_SERVICE_\w+|PYSPARK_\w+|_PYSPARK\w+"
 )
 SETTINGS = {
     "spark.master": "local[2]",
@@ -96,6 +84,15 @@ SETTINGS = {
     # A tick's statements and Delta's own make more code than fits the default of a hundred entries.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
+# On a cluster: executors reach the driver by the name of its host, and a large statement has more tasks.
+CLUSTER: dict[str, str | None] = {
+    "spark.driver.host": None,
+    "spark.driver.bindAddress": None,
+    "spark.databricks.delta.snapshotPartitions": "4",
+    "spark.sql.shuffle.partitions": "8",
+    # Of statements that Spark plans again after each exchange: it then joins small partitions.
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "200",
+}
 JAVA_OPTIONS = (
     "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions "
     # Half of a warm tick's CPU time goes into the JIT's highest tier: use it less, and later.
@@ -134,12 +131,13 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     with _interrupts_kept():
         lent = borrowed.join(key_of(settings))
     if lent is not None:
-        return _with_python(lent, merged)
+        return _prepared(lent, merged)
     problem = java_problem()
     if problem is not None:
         raise EngineError(problem)
     from pyspark.sql import SparkSession
 
+    reach.require_master(merged["spark.master"])
     # Not among the settings: a JVM that has loaded its classes itself is equivalent to one that mapped them.
     merged["spark.driver.extraJavaOptions"] += f" {class_archive.options_for(_classes(), record=record)}"
     builder = SparkSession.builder
@@ -150,14 +148,26 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
             session = builder.getOrCreate()
         except Exception as error:
             raise EngineError(_unstarted(error, _tail(output))) from error
-    return _with_python(session, merged)
+    if not merged["spark.master"].startswith("local"):
+        try:
+            reach.await_executors(session)
+        except EngineError:
+            session.stop()
+            raise
+    return _prepared(session, merged)
 
 
-def _with_python(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Let executors run the settings' Python. PySpark itself reads it from PYSPARK_PYTHON alone, else `python3`."""
+def _prepared(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Set the Python of executors, and the credentials of the environment; those are sent to executors with each task.
+
+    PySpark itself reads the Python from PYSPARK_PYTHON alone, else `python3`.
+    """
     python = settings.get(PYTHON)
     if python:
         session.sparkContext.pythonExec = python
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    for name, value in object_store.secrets(settings, os.environ).items():
+        hadoop.set(name, value)
     return session
 
 
@@ -184,7 +194,9 @@ def key_of(settings: dict[str, str]) -> str:
     java = os.environ.get("JAVA_HOME") or shutil.which("java") or ""
     # PATH only finds Java, which is hashed itself.
     seen = {n: v for n, v in os.environ.items() if PASSED.fullmatch(n) and n != "PATH" and "PYSPARK" not in n}
-    born = [_merged(settings), seen, os.path.realpath(java), str(Path.cwd())]
+    merged = _merged(settings)
+    # Hadoop's file systems, which a JVM keeps open, have the credentials that they were opened with.
+    born = [merged, object_store.secrets(merged, os.environ), seen, os.path.realpath(java), str(Path.cwd())]
     return hashlib.blake2b(json.dumps(born, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -200,8 +212,15 @@ def _merged(settings: dict[str, str]) -> dict[str, str]:
     # Log4j splits a list of files at commas, Spark's launcher options at blanks: a URI has neither.
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()
     options = JAVA_OPTIONS.format(log4j=log4j, home=_quoted(str(folder)))
-    merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **settings, **_jars(settings)}
-    if merged["spark.master"].startswith("local"):
+    master = settings.get("spark.master", SETTINGS["spark.master"])
+    defaults = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    if not master.startswith("local"):
+        defaults = {k: v for k, v in {**defaults, **CLUSTER}.items() if v is not None}
+    if master.startswith("yarn") and "s3" in jars.words(settings):
+        # YARN hands out jars and programs by the cluster's own file system.
+        del defaults["spark.hadoop.fs.defaultFS"]
+    merged = {**defaults, **settings, **jars.settings(settings)}
+    if master.startswith("local"):
         # Executors in this process start workers of this very Python, which has sqlrun's libraries.
         merged.setdefault(PYTHON, sys.executable)
     # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
@@ -217,28 +236,6 @@ def _quoted(text: str) -> str:
     "My \"own\""
     """
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _jars(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for Delta's and the connectors' jars, beside those of the profile.
-
-    Jars come from the Ivy cache if they are there: offline, and seconds faster than resolving them. A profile that
-    names a jar of the Kafka connector itself gets no other.
-    """
-    own = {key: settings[key].split(",") for key in ("spark.jars", "spark.jars.packages") if settings.get(key)}
-    files, coordinates = list(JARS), [DELTA]
-    named = "spark-sql-kafka" in ",".join(itertools.chain.from_iterable(own.values()))
-    if "kafka" in settings.get(CONNECTORS, "").split(",") and not named:
-        files += [f"{'-'.join(one.replace(':', '_', 1).rsplit(':', 1))}.jar" for one in KAFKA]
-        coordinates += KAFKA
-    for folder in (Path.home() / ".ivy2.5.2" / "jars", Path.home() / ".ivy2" / "jars"):
-        if all((folder / file).is_file() for file in files):
-            return _listed(own | {"spark.jars": [*(str(folder / file) for file in files), *own.get("spark.jars", ())]})
-    return _listed(own | {"spark.jars.packages": [*coordinates, *own.get("spark.jars.packages", ())]})
-
-
-def _listed(settings: Mapping[str, list[str]]) -> dict[str, str]:
-    return {key: ",".join(values) for key, values in settings.items()}
 
 
 def _without_connect() -> None:

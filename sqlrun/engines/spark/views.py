@@ -152,7 +152,7 @@ def _places(session: Any, root: str, deleted: Mapping[str, Any]) -> Any:
     """Return deleted rows as a frame."""
     import pyarrow as pa
 
-    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in deleted.items()]
+    uris = [pa.repeat(pa.scalar(uri_of(f"{root}/{file}")), len(rows)) for file, rows in deleted.items()]
     return session.createDataFrame(
         pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(deleted.values()))})
     )

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlrun.engines.spark import jars as spark_jars
+
 # Later ones read the parent of each pom, and that of the registry is nowhere to be had.
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 # Written last: it lists what the folder was made of.
@@ -29,7 +31,9 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <dependencies>{}</dependencies>
 </project>
 """
-DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>%s</dependency>"
+WHOLE = DEPENDENCY % ""
+ALONE = DEPENDENCY % ("<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>")
 
 
 class MissingError(Exception):
@@ -49,11 +53,15 @@ def cached(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """A folder of jars: the coordinates, with what they depend on at run time or without."""
+    """A folder of jars: the coordinates, with what they depend on at run time or without.
+
+    `many`: of so many that one run of Maven fetches all of them.
+    """
 
     name: str
     coordinates: tuple[str, ...]
     transitive: bool = False
+    many: bool = False
 
     @property
     def wanted(self) -> str:
@@ -90,7 +98,12 @@ DEBEZIUM = Jars(
     ),
     transitive=True,
 )
-ALL = (KAFKA, REGISTRY, SPARK_KAFKA, DEBEZIUM)
+# As Ivy fetches them for a profile whose warehouse is in S3.
+S3A = Jars("spark-s3a-3.4.2", spark_jars.KNOWN["s3"].coordinates, many=True)
+DELTA = Jars("delta-spark-4.4.0", spark_jars.coordinates(()), many=True)
+ALL = (KAFKA, REGISTRY, SPARK_KAFKA, DEBEZIUM, S3A, DELTA)
+ROOT = Path(__file__).parents[3]
+LOG_STORE = ROOT / "java" / "log_store"
 
 
 def java() -> str:
@@ -126,6 +139,26 @@ def fetched(jars: Jars) -> Path:
     return folder
 
 
+def delta_storage() -> Path:
+    """Return the jar of Delta's interface of log stores."""
+    return next(needed(DELTA).glob("delta-storage-*.jar"))
+
+
+def log_store() -> Path:
+    """Return the jar of Spark's log store, for a test; build it from the source here if that is newer."""
+    jar = ROOT / "sqlrun" / "engines" / "spark" / "sqlrun-log-store.jar"
+    newest = max(file.stat().st_mtime for file in (LOG_STORE / "pom.xml", *LOG_STORE.glob("src/**/*.java")))
+    with (LOG_STORE / "pom.xml").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jar.is_file() or jar.stat().st_mtime < newest:
+            maven = shutil.which("mvn")
+            if maven is None:
+                pytest.skip("the log store's jar isn't built, nor Maven here to build it: `apt-get install maven`")
+            _run(maven, "-f", str(LOG_STORE / "pom.xml"), "package")
+            jar.touch()
+    return jar
+
+
 def needed(jars: Jars) -> Path:
     """Return the folder of jars for a test, which is skipped without them; it fails in CI, unless Maven is missing."""
     try:
@@ -145,9 +178,9 @@ def _complete(folder: Path, wanted: str) -> bool:
 
 
 def _fetch(maven: str, jars: Jars, into: Path) -> None:
-    if jars.transitive:
-        pom = into.with_name("pom.xml")
-        pom.write_text(POM.format("".join(DEPENDENCY.format(*each.split(":")) for each in jars.coordinates)))
+    if jars.transitive or jars.many:
+        pom, each_one = into.with_name("pom.xml"), WHOLE if jars.transitive else ALONE
+        pom.write_text(POM.format("".join(each_one.format(*each.split(":")) for each in jars.coordinates)))
         _run(
             maven, "-f", str(pom), f"{PLUGIN}:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"
         )

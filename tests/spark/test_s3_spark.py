@@ -1,0 +1,46 @@
+"""Spark on a warehouse in S3: writers at once, and answers that are lost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers import jars, moto_s3, s3_proxy
+from tests.support.servers.s3_proxy import SOUND, Fault
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+ROOT = Path(__file__).parents[2]
+
+
+def race(**work: Any) -> dict[str, Any]:
+    """Run a race in a process of its own, whose JVM has the jars of S3A."""
+    jars.log_store()
+    # Tests need no network: Ivy would look for them there.
+    work["settings"] = {"spark.jars": ",".join(map(str, jars.S3A.files())), **work.get("settings", {})}
+    command = [sys.executable, "-m", "tests.support.race_on_s3", json.dumps(work)]
+    environment = {**os.environ, **moto_s3.KEYS, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_of_writers_at_once_none_loses_a_commit():
+    with moto_s3.running() as endpoint, s3_proxy.before(endpoint) as proxy:
+        turns = itertools.cycle((0.5, 0.0, 0.5, 0.5, 0.0))
+        # A late commit finds that another writer has taken its number meanwhile.
+        proxy.fault = lambda request: Fault(seconds=next(turns)) if request.is_commit else SOUND
+        found = race(endpoint=proxy.endpoint, upstream=endpoint, spark=2, rust=1, commits=3)
+
+    refused = sum(status == 412 for _, status in proxy.seen)
+    assert (found["lost"], found["doubled"], found["failed"]) == (0, 0, [])
+    assert found["acknowledged"] == found["there"] == found["version"] > 2 * 3
+    assert found["first"] == 1
+    assert refused > 1, "the writers never met"
