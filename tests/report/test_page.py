@@ -195,6 +195,19 @@ def test_what_failed_and_how_is_told_for_each_kind() -> None:
     )  # fmt: skip
 
 
+def test_one_cause_of_several_steps_is_told_once() -> None:
+    nodes = [node("landing", name, "error", message="no broker") for name in ("events", "orders", "other")]
+    result = tick(*nodes, node("keys", "slots", "error", message="no space"), published=False)
+
+    found = findings.failures(result, ABOUT)
+    assert [(one.where, one.detail) for one in found] == [
+        ("events, orders and other", "no broker"),
+        ("slots", "no space"),
+    ]
+    assert "hours" in found[0].held_back
+    assert "because 4 tables could not be updated in 4 models" in read(result).text
+
+
 def test_a_good_tick_has_nothing_but_tables() -> None:
     text = read(tick(node("merge", "orders", rows=5), checks=(check(), check()))).text
 
