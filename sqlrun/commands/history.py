@@ -10,6 +10,7 @@ from sqlrun import pipeline
 from sqlrun.errors import SqlrunError
 from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
 from sqlrun.publish.reader import nothing_published
+from sqlrun.publish.table_state import all_complete_to
 from sqlrun.report.console import Console
 from sqlrun.report.evidence import declared
 from sqlrun.report.history_data import Books
@@ -53,7 +54,9 @@ def history_command(
     with Books(ledger, names) as books:
         past = books.read()
     profile = profile_of(root, prepared, name).name
-    about = Subject(prepared.project.name, profile, ledger.env, clock(), names, _described(prepared))
+    current = ledger.read().published
+    complete = tuple(map(str, all_complete_to(current.tables))) if current is not None else ()
+    about = Subject(prepared.project.name, profile, ledger.env, clock(), names, _described(prepared), complete)
     text = html(parts(), past.grid, past.checks, past.checks_left, past.lines, past.costs, past.aside, about)
     file = out or root / "target" / NAME
     try:

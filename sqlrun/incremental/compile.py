@@ -97,11 +97,17 @@ def project(queries: Iterable[Query], project: Project) -> tuple[Compiled, ...]:
     catalog = new_catalog(project)
     done: list[Compiled] = []
     problems: list[Problem] = []
+    unsure = set[str]()
     for query in queries:
+        is_below = not unsure.isdisjoint(query.rendered.refs)
+        if is_below:
+            unsure.add(query.name)
         try:
             compiled = model(query, catalog)
         except ProjectError as error:
-            problems.extend(error.problems)
+            unsure.add(query.name)
+            # Below a wrong model the strategy may be another one when that model is right.
+            problems.extend(found for found in error.problems if found.code != "SR530" or not is_below)
             add(catalog, query, None)
         else:
             done.append(compiled)

@@ -18,9 +18,10 @@ def verdict(found: Verdict) -> list[Line | str]:
     if found.ok:
         tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
         holds = f": {found.scope}" if found.scope else " equals its query"
-        return [Line(f"PASS {found.model}{holds}", tag, "good")]
+        lines: list[Line | str] = [Line(f"PASS {found.model}{holds}", tag, "good")]
+        return [*lines, f"  Not compared: {found.uncompared}."] if found.uncompared else lines
     tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
-    lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
+    lines = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
     if found.samples:
         lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
     return lines

@@ -11,7 +11,7 @@ from sqlrun.errors import EngineError, UsageError
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, nothing_published, query, tick_of
-from sqlrun.publish.table_state import Published
+from sqlrun.publish.table_state import Published, all_complete_to
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
@@ -52,8 +52,8 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
 def _complete(ledger: Ledger, tick: int) -> list[str]:
     """Return a line for each database whose whole transactions the current tick has."""
     published = ledger.published(tick) if tick else None
-    facts = {state.complete for state in published.tables.values()} if published is not None else set()
-    return [f"Tick {tick} is complete to {fact}." for fact in sorted(map(str, facts - {None}))]
+    facts = all_complete_to(published.tables) if published is not None else ()
+    return [f"Tick {tick} is complete to {fact}." for fact in facts]
 
 
 def _checks(cost: receipts.Total) -> str:

@@ -16,11 +16,11 @@ from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.maintain import row_hash, source_versions
+from sqlrun.operations import compared
 from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
 from sqlrun.plan.plan import tick_plan
 from sqlrun.plan.values import Workspace
-from sqlrun.project import IS_CURRENT, IS_DELETED
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
 from sqlrun.publish.table_state import Published, TableState, is_source
@@ -35,8 +35,8 @@ PARTS = 1_000_000
 class Verdict:
     """One table: number of rows, of wrong rows (`-`: they should not be there) and of missing rows (`+`).
 
-    `sampled`: only rows of some keys were compared and counted. `scope`: what holds of a history if it is
-    right; "" for another table, which equals its query.
+    `sampled`: only rows of some keys were compared and counted. `scope`: what holds of a history if it is right; "" for
+    another table, which equals its query. `uncompared`: what of the history wasn't compared.
     """
 
     model: str
@@ -47,6 +47,7 @@ class Verdict:
     seconds: float
     sampled: bool = False
     scope: str = ""
+    uncompared: str = ""
 
     @property
     def ok(self) -> bool:
@@ -100,25 +101,6 @@ def verify(
         yield _compared(workspace, warehouse, published, model, state, samples, some)
 
 
-def scope_of(model: Compiled) -> str:
-    """Return what of a history is compared with its query; "" for a table that is compared as a whole."""
-    history = model.own.history
-    if history is None:
-        return ""
-    if not history.ends_deleted:
-        return "each row of the query is a current version"
-    return "the current versions equal the query"
-
-
-def _compared_columns(model: Compiled, state: TableState) -> tuple[tuple[str, str], ...]:
-    """Return the columns to compare: of a history the key, and the columns whose change begins a version."""
-    history = model.own.history
-    if history is None:
-        return state.columns
-    known = {*model.query.rendered.model.version_key, *(() if history.updated_at else history.tracked)}
-    return tuple(column for column in state.columns if column[0] in known)
-
-
 def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
     """Return a message if the model, or a model that it reads, was edited since its table was built; else ""."""
     own = is_edited(workspace, model, published.tables)
@@ -150,19 +132,14 @@ def _compared(
     some: Sample | None,
 ) -> Verdict:
     started = time.perf_counter()
-    history, columns = model.own.history, _compared_columns(model, state)
-    contract = model.query.rendered.model
-    grain = contract.grain if history is None else contract.version_key
-    kinds = dict(state.columns)
+    part, kinds = compared.of(model, state), dict(state.columns)
+    columns = part.columns
     # DuckDB pushes the condition down to the columns that the keys are computed from.
-    keys = [StoredColumn(key, kinds[key]) for key in grain]
-    sample = [some.condition(keys, "duckdb")] if some and grain else []
-    # The query has the current versions of a history; one that keeps deleted rows has more of them.
-    current = [IS_CURRENT] if history is not None else []
-    if history is not None and history.marks_deleted:
-        current.append(f"not {IS_DELETED}")
-    surplus = "" if history is None or history.ends_deleted else " where false"
-    where, held = (f" where {' and '.join(tests)}" if tests else "" for tests in (sample, [*current, *sample]))
+    sample = (
+        [some.condition([StoredColumn(key, kinds[key]) for key in part.key], "duckdb")] if some and part.key else []
+    )
+    surplus = " where false" if part.has_surplus else ""
+    where, held = (f" where {' and '.join(tests)}" if tests else "" for tests in (sample, [*part.current, *sample]))
     queries = {m.name: m.query for m in workspace.models}
     moment = Moment(state.as_of, None)
     whole = whole_query(queries, model.name, workspace.views, moment, "duckdb")
@@ -181,7 +158,8 @@ def _compared(
             select
                 (select count(*) from held) as _rows,
                 (select count(*) from wrong) as _wrong,
-                (select count(*) from missing) as _missing
+                (select count(*) from missing) as _missing,
+                {part.counts("".join(sample))}
         ),
         shown as (
             (select '-' as _change, * from wrong limit {samples})
@@ -197,7 +175,8 @@ def _compared(
     )
     seconds = time.perf_counter() - started
     wrong, missing = counts["_wrong"], counts["_missing"]
-    return Verdict(model.name, counts["_rows"], wrong, missing, shown, seconds, bool(sample), scope_of(model))
+    more = part.scope, part.uncompared(counts)
+    return Verdict(model.name, counts["_rows"], wrong, missing, shown, seconds, bool(sample), *more)
 
 
 def _source(workspace: Workspace, name: str, path: str, version: int) -> Relation:

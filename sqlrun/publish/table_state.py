@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -146,6 +146,11 @@ def complete_to(tables: Mapping[str, TableState], name: str) -> tuple[CompleteTo
 
     Leave out a database if the table hasn't read the newest rows of its landing tables.
     """
+    return tuple(fact for fact in _facts(tables, name) if fact is not None)
+
+
+def _facts(tables: Mapping[str, TableState], name: str) -> Iterator[CompleteTo | None]:
+    """Yield the fact of each database below a table; None if it hasn't read the newest rows of its landing tables."""
     found: dict[tuple[str, str], set[CompleteTo | None]] = {}
     seen, pending = set[tuple[str, bool]](), [(name, True)]
     while pending:
@@ -160,16 +165,23 @@ def complete_to(tables: Mapping[str, TableState], name: str) -> tuple[CompleteTo
         for each, read in state.inputs.items():
             now = tables.get(each)
             pending.append((each, is_newest and now is not None and (now.path, now.version) == read))
-    return tuple(fact for _, facts in sorted(found.items()) if len(facts) == 1 for fact in facts if fact is not None)
+    yield from (facts.pop() if len(facts) == 1 else None for _, facts in sorted(found.items()))
 
 
 def committed_until(tables: Mapping[str, TableState], names: Iterable[str]) -> datetime | None:
     """Return when the last transaction was committed that some tables are complete to, the earliest of all databases.
 
-    None if no table reads a database by whole transactions.
+    None if no table reads a database by whole transactions, or if it isn't known of one of them.
     """
-    facts = {fact.committed_at for name in names for fact in complete_to(tables, name)}
-    return min((at for at in facts if at is not None), default=None)
+    times = [None if fact is None else fact.committed_at for name in names for fact in _facts(tables, name)]
+    known = [at for at in times if at is not None]
+    return min(known) if known and len(known) == len(times) else None
+
+
+def all_complete_to(tables: Mapping[str, TableState]) -> tuple[CompleteTo, ...]:
+    """Return until where a tick has whole transactions: a fact for each database that its sources land."""
+    facts = {state.complete for state in tables.values() if state.complete is not None}
+    return tuple(sorted(facts, key=lambda fact: (fact.connection, fact.topic, fact.next_offset)))
 
 
 def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.outcome import BLOCKING, Level, Outcome
 from sqlrun.project import Value
-from sqlrun.report.log_lines import subject
+from sqlrun.report.log_lines import broken, listed, subject
 from sqlrun.report.remedies import advice
 from sqlrun.runtime.text_table import counted, escaped
 
@@ -179,11 +179,11 @@ def _because(result: TickResult, about: About) -> str:
 
 def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
     """Return what blocked publishing: the reason why the build ended, then failed steps, then failed checks."""
-    nodes = [node for node in result.nodes if node.status == "error"]
+    nodes = broken(result)
     checks = [check for check in result.checks if check.status.blocks]
     rooms = iter(_rooms(len(nodes) + len(checks)))
     found = [_stopped(about)] if about.problem else []
-    found += [_broken(node, result, about, next(rooms)) for node in nodes]
+    found += [_broken(one, result, about, next(rooms)) for one in nodes]
     held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
     for check in sorted(checks, key=lambda check: BLOCKING.index(check.status)):
         found.append(_finding(check, held[check.model], next(rooms), advice(check), about.evidence))
@@ -243,11 +243,14 @@ def _stopped(about: About) -> Finding:
     )
 
 
-def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Finding:
+def _broken(nodes: Sequence[NodeResult], result: TickResult, about: About, room: int) -> Finding:
+    """Return the finding of steps that failed for one cause."""
+    node = nodes[0]
+    below = dict.fromkeys(table for one in nodes for table in held_back(one.name, result, about))
     return Finding(
         kind="broken",
         model=clean(node.name),
-        where=clean(node.name),
+        where=listed([clean(one.name) for one in nodes]),
         title=("", " could not be updated"),
         rule=clean(node.kind or "model"),
         amount="",
@@ -258,7 +261,7 @@ def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Fi
         link="",
         samples=(),
         unshown=0,
-        held_back=held_back(node.name, result, about),
+        held_back=tuple(below),
         advice="Follow the message, then run `sqlrun build` again. It redoes everything that was not published.",
     )
 

@@ -45,6 +45,8 @@ class Parts:
 class Subject:
     """Subject of the page. `names` are the selected models, () for all.
 
+    `complete` says until which transaction of each database the current tick is complete.
+
     `described` maps the id of each check in the project to its description; None if the project wasn't read.
     """
 
@@ -54,6 +56,7 @@ class Subject:
     at: datetime
     names: tuple[str, ...] = ()
     described: Mapping[str, str] | None = None
+    complete: tuple[str, ...] = ()
 
     def gone(self, check: CheckPast) -> bool:
         """Return whether the check was removed from the project or edited since.
@@ -220,6 +223,7 @@ def facts(grid: Grid, about: Subject) -> list[tuple[str, str]]:
         found.append(("To", f"{last.as_of:%Y-%m-%d %H:%M} UTC"))
         most = max(last - first + 1 for first, last in grid.columns)
         found.append(("One column is", "one tick" if most == 1 else f"up to {most} ticks, the worst is shown"))
+    found += [("Complete to", clean(text)) for text in about.complete]
     found.append(("Written", f"{about.at:%Y-%m-%d %H:%M} UTC"))
     return found
 

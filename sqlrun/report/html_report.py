@@ -161,9 +161,11 @@ def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[s
 
 
 def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
-    """Return the facts of the tick: time, project, environment, engine, profile, duration."""
+    """Return the facts of the tick: time, whole transactions, project, environment, engine, profile, duration."""
+    landed = {stage.complete for node in result.nodes for stage in node.stages if stage.complete is not None}
     return [
         ("As of", f"{result.as_of:%Y-%m-%d %H:%M} UTC"),
+        *(("Complete to", clean(text)) for text in sorted(map(str, landed))),
         ("Project", clean(about.project)),
         ("Environment", clean(about.env) or "production"),
         ("Engine", clean(about.engine)),

@@ -31,6 +31,8 @@ LOUD: frozenset[Style] = frozenset({"error", "detail"})
 DOTS = 80
 SAMPLES = 5
 LONGEST_MESSAGE = 20
+# Maximum number of names in a sentence.
+NAMED = 6
 _NOUNS = {"seed": "seed", "landing": "landing"}
 
 
@@ -200,7 +202,7 @@ def tick_line(result: TickResult) -> Line:
 def _unchanged(result: TickResult) -> str:
     kinds = Counter("seed" if node.kind == "seed" else "model" for node in result.nodes)
     found = [counted(kinds[noun], noun) for noun in ("model", "seed") if kinds[noun]]
-    return f"{_listed(found) if found else 'no models'} unchanged"
+    return f"{listed(found) if found else 'no models'} unchanged"
 
 
 def closing(
@@ -260,23 +262,39 @@ def _completed(tally: Counter[str]) -> Line:
         return Line(f"Completed successfully{noted}", style="good")
     parts += [counted(tally["INFO"], "note")] if tally["INFO"] else []
     style: Style = "error" if tally["ERROR"] else "warning"
-    return Line(f"Completed with {_listed(parts)}{':' if tally['ERROR'] or tally['WARN'] else ''}", style=style)
+    return Line(f"Completed with {listed(parts)}{':' if tally['ERROR'] or tally['WARN'] else ''}", style=style)
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
+    """Return names in a sentence; of many the first ones, and the number of the others.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"]), listed(["a"] * 9)
+    ('a', 'a and b', 'a, b and c', 'a, a, a, a, a and 4 more')
+    """
+    if len(parts) > NAMED:
+        parts = [*parts[: NAMED - 1], f"{len(parts) - NAMED + 1:,} more"]
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def failures(result: TickResult, least: Level = Level.NOTE) -> list[Line]:
     """Return the failed steps, then the checks that didn't pass with a level of at least `least`, errors first."""
     lines: list[Line] = []
-    for node in result.nodes:
-        if node.status == "error":
-            lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *message_lines(node.message)]
+    for nodes in broken(result):
+        named = listed([_named(node) for node in nodes])
+        lines += [Line(""), Line(f"Error in {named}", style="error"), *message_lines(nodes[0].message)]
     for check in sorted(result.checks, key=lambda check: -check.status.level.place):
         if check.status is not Outcome.PASS and check.status.level.place >= least.place:
             lines += [Line(""), *check_details(check)]
     return lines
+
+
+def broken(result: TickResult) -> list[list[NodeResult]]:
+    """Return the failed steps, together if they have one cause, as a broker that several sources read."""
+    by_message: dict[str, list[NodeResult]] = {}
+    for node in result.nodes:
+        if node.status == "error":
+            by_message.setdefault(node.message or node.name, []).append(node)
+    return list(by_message.values())
 
 
 def message_lines(text: str) -> Iterator[Line]:

@@ -50,13 +50,15 @@ def test_a_table_that_has_not_read_the_newest_rows_claims_nothing() -> None:
 
 
 def test_the_earliest_commit_of_all_databases_counts() -> None:
-    """A database without a time of its commits says nothing."""
+    """Of a database that isn't known, or whose newest rows a table lacks, nothing is claimed."""
     later = replace(SHOP, topic="pay.transaction", committed_at=AT.replace(hour=7))
     tables = {**TABLES, "payments": table("payments", 1, later)}
 
     assert committed_until(tables, ["seed", "people"]) is None
     assert committed_until(tables, ["payments"]) == AT.replace(hour=7)
-    assert committed_until(tables, ["payments", "both"]) == AT
+    assert committed_until(tables, ["payments", "joined", "seed"]) == AT
+    assert committed_until(tables, ["payments", "both"]) is None
+    assert committed_until({**tables, "people": table("people", 2, later)}, ["late"]) is None
 
 
 def test_the_list_of_ticks_says_it_of_the_current_one(tmp_path: Path) -> None:
@@ -66,8 +68,8 @@ def test_the_list_of_ticks_says_it_of_the_current_one(tmp_path: Path) -> None:
         ledger.publish(tick, AT, tables, AT, "test", pinned)
 
     assert rollback.list_ticks(ledger, 0)[-2:] == [
-        "Tick 2 is complete to the transaction 772 of shop.transaction at 2026-11-24 06:36:58 UTC.",
         "Tick 2 is complete to the transaction 9 of crm.transaction.",
+        "Tick 2 is complete to the transaction 772 of shop.transaction at 2026-11-24 06:36:58 UTC.",
     ]
 
 

@@ -99,6 +99,13 @@ def test_each_tick_has_one_column_and_columns_are_few(count: int) -> None:
     assert len(grid(moments(count), checks=500).columns) == min(count, NARROWEST)
 
 
+def test_the_facts_name_the_last_whole_transaction() -> None:
+    about = replace(ABOUT, complete=("the transaction <772> of shop.transaction",))
+
+    assert "<dt>Complete to</dt><dd><bdi>the transaction &lt;772&gt; of" in page(grid(moments(3)), about=about)
+    assert "Complete to" not in page(grid(moments(3)))
+
+
 def test_no_ticks_make_no_column() -> None:
     assert grid([]).columns == ()
     assert "There has been no tick yet." in page(grid([]))

@@ -30,6 +30,7 @@ from sqlrun.report.findings import About, Evidence
 from sqlrun.report.report_files import SCRIPT
 from sqlrun.report.run_results import check_result
 from sqlrun.run.session import Session, times_of
+from sqlrun.source_api import CompleteTo
 from sqlrun.system_tables import check_results
 from tests.report.test_report import AS_OF, check, node, tick
 from tests.support import broken, chromium
@@ -193,6 +194,32 @@ def test_what_failed_and_how_is_told_for_each_kind() -> None:
         "stg_orders.order_total: 7 rows not as expected",
         "could not be evaluated, which is never a pass", "no column `x`", "Fix the check",
     )  # fmt: skip
+
+
+def test_the_facts_name_the_last_whole_transaction_once() -> None:
+    at = datetime(2026, 1, 1, 12, 4, 58, tzinfo=timezone.utc)
+    stage = StageReceipt("events", "append", "", 3, 3, Receipt(0.1), complete=CompleteTo("kafka", "shop.tx", "772", at))
+    result = tick(*(node("landing", name, rows=3, stages=(stage,)) for name in ("events", "orders")))
+
+    text = read(result).text
+    assert text.count("Complete to") == 1
+    assert in_order(
+        text, "As of", "Complete to", "the transaction 772 of shop.tx at 2026-01-01 12:04:58 UTC", "Project"
+    )
+    assert "complete to the transaction 772 of shop" in summaries.markdown(result, ABOUT)
+
+
+def test_one_cause_of_several_steps_is_told_once() -> None:
+    nodes = [node("landing", name, "error", message="no broker") for name in ("events", "orders", "other")]
+    result = tick(*nodes, node("keys", "slots", "error", message="no space"), published=False)
+
+    found = findings.failures(result, ABOUT)
+    assert [(one.where, one.detail) for one in found] == [
+        ("events, orders and other", "no broker"),
+        ("slots", "no space"),
+    ]
+    assert "hours" in found[0].held_back
+    assert "because 4 tables could not be updated in 4 models" in read(result).text
 
 
 def test_a_good_tick_has_nothing_but_tables() -> None:

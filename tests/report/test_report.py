@@ -140,6 +140,18 @@ def test_what_is_only_worth_knowing_is_no_warning() -> None:
     assert both.index("Warning in") < both.index("Note of")
 
 
+def test_one_cause_of_several_steps_is_told_once() -> None:
+    """A broker that is away is the cause for every source that it has."""
+    away = "SR748 the broker doesn't answer"
+    names = ("customers", "items", "orders")
+    failed = [node("landing", name, "error", message=away) for name in names]
+    result = tick(*failed, node("keys", "slots", "error", message="no space"), published=False)
+
+    said = texts(log_lines.closing(result))
+    assert said.count(away) == 1 and "Completed with 4 errors:" in said
+    assert "Error in landing customers, landing items and landing orders\n  SR748" in said
+
+
 def test_a_failed_tick_tells_what_where_and_what_follows() -> None:
     bad = check("fail", 3, samples=(*(f"order_id=o{n}, order_total=-1.00" for n in range(6)), "order_id=o9"))
     result = tick(

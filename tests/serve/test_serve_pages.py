@@ -181,7 +181,7 @@ def forgiven(pages: Pages, *statuses: int) -> None:
 
 @pytest.mark.long
 def test_the_page_says_until_when_it_has_a_databases_changes(
-    warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages
+    warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages, tmp_path: Path
 ) -> None:
     """Only if a source takes whole transactions, in the clock of the restaurant."""
     at = as_of_tick(1) - timedelta(minutes=2)
@@ -192,6 +192,17 @@ def test_the_page_says_until_when_it_has_a_databases_changes(
     number(opened, "orders", f"{orders(0, 1):,}")
 
     assert f"changes up to {at:%H:%M}" in opened.locator("#as-of").inner_text()
+
+    # A connector that died days ago: the hour alone would say that it was today.
+    warehouse.complete = CompleteTo("kafka", "shop.transaction", "772", at - timedelta(days=3), 40)
+    tick = warehouse.publish()
+    for size in (PHONE, DESK):
+        narrow = pages.open(here.address("/", IDS[0]), size)
+        number(narrow, "orders", f"{orders(0, tick):,}")
+        said = narrow.locator("#as-of").inner_text()
+        assert f"{(at - timedelta(days=3)).day}" in said.partition("changes up to")[2].partition(",")[0], said
+        assert narrow.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        picture(narrow, tmp_path, f"complete-{size[0]}")
 
     warehouse.complete = None
     tick = warehouse.publish()

@@ -145,10 +145,11 @@ function clock() {
   if (!shown) return;
   const { as_of: asOf, age, received } = shown.first;
   const seconds = age + Math.max(0, Date.now() - received) / 1000;
-  const time = shown.times.moment(asOf, +new Date(asOf) + 1000 * seconds);
+  const now = +new Date(asOf) + 1000 * seconds;
+  const time = shown.times.moment(asOf, now);
   // Until when the tick has the changes of a database.
   const { complete_to: upTo } = shown.windows.get(page.hours);
-  const until = upTo ? [`, ${text("upTo")} `, make("time", { dateTime: upTo }, shown.times.clock(upTo))] : [];
+  const until = upTo ? [`, ${text("upTo")} `, make("time", { dateTime: upTo }, shown.times.moment(upTo, now))] : [];
   at("as-of-text").replaceChildren(`${text("asOf")} `, make("time", { dateTime: asOf }, time), `, ${ago(seconds)}`, ...until);
   at("dot").classList.toggle("open", connection === "open" && !isStale);
   const old = seconds < 60 ? "" : text("old", { age: long(seconds) });

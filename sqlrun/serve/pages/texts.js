@@ -60,7 +60,7 @@ const TEXTS = {
     "last": "Periodo: {window}", "dashed": "; línea discontinua: un día antes", "earlier": "; un día antes {value}", "soFar": "hasta ahora",
     "chart": "{label} hora a hora, periodo: {window}.", "most": "Máximo: {value}, {hour}.", "noneAtAll": "Ninguno.", "below": "La tabla de abajo contiene todas las horas.",
     "hour": "Hora", "caption": "{labels} hora a hora", "moved": "Los datos pasados han cambiado: {what}.", "late": "{label}: llegaron tarde, o se corrigieron o cancelaron.",
-    "hoursMore": "y otras {hours}", "gotIt": "Entendido", "heard": "A las {time}, periodo {window}: {what}.", "asOf": "A las", "upTo": "cambios hasta las", "now": "hace un momento",
+    "hoursMore": "y otras {hours}", "gotIt": "Entendido", "heard": "A las {time}, periodo {window}: {what}.", "asOf": "A las", "upTo": "cambios hasta", "now": "hace un momento",
     "old": " Tienen {age}.", "away": "Sin conexión con el servidor: los datos pueden haber cambiado.{old} Reintentando…",
     "stale": "Ya deberían haber llegado datos más recientes.{old}", "noneYet": "Aún no hay datos", "cannot": "No se pueden mostrar los datos",
     "soon": "Esta página mostrará los primeros en cuanto lleguen.", "noBoard": "Este proyecto no declara ningún panel.",

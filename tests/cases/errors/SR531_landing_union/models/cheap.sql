@@ -1,0 +1,3 @@
+select order_id, price
+from {{ ref('orders') }}
+where price < 5
