@@ -39,6 +39,7 @@ def codes(root: Path) -> list[str]:
     return [f"{problem.code} {problem.place}" for problem in raised.value.problems]
 
 
+@pytest.mark.slow
 def test_models_without_contracts_build(tmp_path: Path) -> None:
     """Their columns follow from the query, those of a model that reads another from that one's query."""
     files = {
@@ -54,6 +55,7 @@ def test_models_without_contracts_build(tmp_path: Path) -> None:
     assert [(row["word"], str(row["total"])) for row in site.rows("a_top")] == [("x", "43.00")]
 
 
+@pytest.mark.slow
 def test_a_contract_may_list_a_part(tmp_path: Path) -> None:
     """What it says of a column holds, and the type that it leaves out is inferred."""
     contract = "models:\n  - name: menu\n    columns:\n      - {name: word, data_tests: [not_null]}\n"
@@ -159,6 +161,7 @@ def test_inferred_columns_are_cached_and_follow_an_edit(tmp_path: Path) -> None:
     assert types(root, "top", Cache.of(root)) == {"most": "int"}
 
 
+@pytest.mark.slow
 def test_a_history_and_a_model_of_a_snapshot_need_no_columns(tmp_path: Path) -> None:
     """The columns of a version are inferred, too."""
     files = {

@@ -11,6 +11,8 @@ from sqlrun import pipeline
 from sqlrun.cli.main import main
 from tests.support import broken
 
+pytestmark = pytest.mark.slow
+
 SEED = {
     "seeds/dishes.csv": "dish_id,price\n1,9.50\n2,12.00\n",
     "seeds/dishes.yml": (

@@ -12,6 +12,8 @@ from sqlrun import pipeline
 from sqlrun.cli.main import main
 from tests.support import dbt_project
 
+pytestmark = pytest.mark.slow
+
 
 def run(*words: str | Path) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])

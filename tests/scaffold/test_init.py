@@ -33,6 +33,7 @@ def rows(root: Path, table: str) -> list[dict[str, object]]:
     return sqlrun.published(table, str(root / "warehouse" / "duckdb")).to_pylist()
 
 
+@pytest.mark.slow
 def test_the_starter_builds_at_once(tmp_path: Path) -> None:
     """Its broken line is in quarantine, its unit test and its checks pass, and each table equals its query."""
     root = tmp_path / "My Shop"
@@ -56,6 +57,7 @@ def test_the_starter_builds_at_once(tmp_path: Path) -> None:
     assert pipeline.prepare(root).project.name == "my_shop"
 
 
+@pytest.mark.slow
 def test_types_are_inferred_from_a_csv(tmp_path: Path) -> None:
     """Codes with leading zeros stay texts, and every record of the sample lands."""
     data = tmp_path / "sales 2026.csv"
@@ -81,6 +83,7 @@ def test_types_are_inferred_from_a_csv(tmp_path: Path) -> None:
     assert (first["grosse"], first["zip"], str(first["price"]), first["paid"]) == (4, "01234", "1.500", True)
 
 
+@pytest.mark.slow
 def test_files_of_different_columns_are_different_tables(tmp_path: Path) -> None:
     """The pattern of each takes its own files, those that arrive later too."""
     data = tmp_path / "raw"
@@ -108,6 +111,7 @@ def test_files_of_different_columns_are_different_tables(tmp_path: Path) -> None
     assert len(rows(root, "stg_x")) == 2
 
 
+@pytest.mark.slow
 def test_fields_inside_of_a_column_may_be_missing(tmp_path: Path) -> None:
     """Nothing says that the sampled records have all there is to come."""
     data = tmp_path / "events"
@@ -198,6 +202,7 @@ def test_a_link_and_a_file_in_the_place_of_a_folder_stop_it(tmp_path: Path) -> N
     assert written(tmp_path) == [] and not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_with_other_files_is_left_as_it_is(tmp_path: Path) -> None:
     """`init` in a folder with data writes beside it."""
     (tmp_path / "notes.txt").write_text("mine")
