@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.schema_drift import APPEND, IGNORE, Drift
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import Source
+from sqlrun.runtime import yaml_nodes
+from sqlrun.runtime.yaml_nodes import quoted_type, text_of
 
 MARK = "# Missing in the lines that landed last"
 # Comments that mark a column already: those of version 0.1.0 too.
@@ -77,34 +78,17 @@ def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
 
 def _columns(text: str, source: Source) -> list[Any]:
     """Return the nodes of a source's columns, as ruamel.yaml has them with their places."""
-    from ruamel.yaml import YAML
-
-    root = YAML(typ="safe", pure=True).compose(text)
-    for group in _items(root, "sources"):
-        for table in _items(group, "tables"):
-            if (_text(group, "name"), _text(table, "name")) == (source.group, source.name):
-                return _items(table, "columns")
+    for group in yaml_nodes.items(yaml_nodes.composed(text), "sources"):
+        for table in yaml_nodes.items(group, "tables"):
+            if (text_of(group, "name"), text_of(table, "name")) == (source.group, source.name):
+                return yaml_nodes.items(table, "columns")
     return []
-
-
-def _value(node: Any, key: str) -> Any:
-    return next((value for name, value in node.value if name.value == key), None)
-
-
-def _items(node: Any, key: str) -> list[Any]:
-    value = _value(node, key)
-    return list(value.value) if value is not None else []
-
-
-def _text(node: Any, key: str) -> str:
-    value = _value(node, key)
-    return str(value.value) if value is not None else ""
 
 
 def _changes(text: str, columns: list[Any], source: Source, drifts: Sequence[Drift]) -> Iterator[_Change]:
     if not columns:
         return
-    by_name = {_text(column, "name"): column for column in columns}
+    by_name = {text_of(column, "name"): column for column in columns}
     if new := [drift for drift in drifts if drift.kind == "new"]:
         yield _added(text, columns[-1], new)
     for drift in drifts:
@@ -118,35 +102,20 @@ def _changes(text: str, columns: list[Any], source: Source, drifts: Sequence[Dri
                     told = f"{drift.field}: marked as missing"
                     yield _Change(start, start, f"{indent[0] if indent else ''}{MARK}{maybe}\n", (told,))
             case "changed" | "widened" if column is not None:
-                kind = _value(column, "data_type")
+                kind = yaml_nodes.value(column, "data_type")
                 if kind is not None:
                     told = f"{drift.field}: {drift.declared} became {drift.seen}"
-                    yield _Change(kind.start_mark.index, kind.end_mark.index, _quoted(drift.seen), (told,))
+                    yield _Change(kind.start_mark.index, kind.end_mark.index, quoted_type(drift.seen), (told,))
 
 
 def _added(text: str, last: Any, drifts: list[Drift]) -> _Change:
     """Return the change that declares fields behind the last column, each in a line of its own."""
-    end = _end(last)
-    # A block scalar ends where the next line begins.
-    at = end if end and text[end - 1] == "\n" else (text.find("\n", end) + 1 or len(text))
+    at = yaml_nodes.line_after(text, yaml_nodes.end(last))
     start = text.rfind("\n", 0, last.start_mark.index) + 1
     dash = text[start : last.start_mark.index]
-    lines = [f"{dash}{{name: {d.field}, data_type: {_quoted(d.seen)}, description: {DESCRIBE}}}\n" for d in drifts]
+    lines = [f"{dash}{{name: {d.field}, data_type: {quoted_type(d.seen)}, description: {DESCRIBE}}}\n" for d in drifts]
     before = "" if at == 0 or text[at - 1] == "\n" else "\n"
     return _Change(at, at, before + "".join(lines), tuple(f"{d.field}: declared as {d.seen}" for d in drifts))
-
-
-def _end(node: Any) -> int:
-    """Return the end of a value's text: a block's own end is behind the comments that follow it."""
-    if node.id == "scalar" or node.flow_style:
-        return int(node.end_mark.index)
-    inner = node.value[-1]
-    return _end(inner[1] if isinstance(inner, tuple) else inner)
-
-
-def _quoted(kind: str) -> str:
-    """Return a type for YAML; in quotes if it has a comma, which would end a value of a flow mapping."""
-    return kind if re.fullmatch("[a-z0-9]+", kind) else json.dumps(kind)
 
 
 def _require_readable(text: str, source: Source) -> None:
