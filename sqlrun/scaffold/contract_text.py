@@ -35,9 +35,12 @@ def completed(text: str, model: Model, grain: Sequence[str]) -> str:
     entry = _entry(text, model.name)
     if entry is None or entry.flow_style:
         raise UsageError(f"{model.contract_file}: write the contract of `{model.name}` as a block, one key a line")
+    # Whole lines are inserted, also behind a last line that doesn't end.
+    end = "" if text.endswith("\n") else "\n"
+    text += end
     for one in sorted(_insertions(text, entry, model, grain), key=lambda each: each.at, reverse=True):
         text = text[: one.at] + one.text + text[one.at :]
-    return text
+    return text.removesuffix(end)
 
 
 def _insertions(text: str, entry: Any, model: Model, grain: Sequence[str]) -> Iterator[_Insertion]:

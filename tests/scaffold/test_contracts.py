@@ -69,8 +69,14 @@ def test_a_model_without_a_contract_gets_one(tmp_path: Path) -> None:
             "models:\n  - name: menu\n    grain: [word]\n    columns: [{name: dish_id, data_type: int}, "
             '{name: "twice", data_type: "decimal(12,2)"}, {name: word, data_type: string}]',
         ),
+        (
+            "models:\n  - name: menu",
+            "models:\n  - name: menu\n    columns:\n      - {name: dish_id, data_type: int}\n"
+            '      - {name: twice, data_type: "decimal(12,2)"}\n      - {name: word, data_type: string}\n'
+            "    grain: [dish_id]",
+        ),
     ],
-    ids=["no columns", "a part of several models", "types alone"],
+    ids=["no columns", "a part of several models", "types alone", "no end of the last line"],
 )
 def test_an_open_contract_is_completed_in_place(tmp_path: Path, before: str, after: str) -> None:
     """Comments, texts and other models stay."""
