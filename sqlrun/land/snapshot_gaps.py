@@ -1,8 +1,9 @@
 """A gap in a database's log of changes: a new snapshot after changes that landed earlier. Shell: the engine, DuckDB.
 
 A connector takes a new snapshot if its place in the log is gone, as after a replication slot was dropped. The changes
-between the last one that landed and the snapshot never come: a history lacks them, and deleted rows stay unless the
-models look at snapshots. An incremental snapshot, which is asked for, leaves no gap.
+between the last one that landed and the snapshot never come: a history lacks them, and rows that changed or were
+deleted stay as they were, unless the models look at snapshots. An incremental snapshot, which is asked for, leaves no
+gap.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def note(context: TickContext, stage: Stage, source: Source) -> str:
         return ""
     return (
         f"SR603 {source.group}.{source.name}: a new snapshot of the table at position {began['position']}. Changes "
-        f"after position {before['changed']} and before it never come: histories lack them, and rows that were deleted "
-        "meanwhile stay unless the models look at snapshots"
+        f"after position {before['changed']} and before it never come: histories lack them, and rows that "
+        "changed or were deleted meanwhile stay as they were unless the models look at snapshots"
     )
 
 

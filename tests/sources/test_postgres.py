@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -39,9 +43,11 @@ insert into docs select n, 'old', (select string_agg(md5(n || '-' || i), '') fro
 create trigger changed after insert or update or delete on docs for each row execute function audit.row_changed();
 create trigger truncated after truncate on docs for each statement execute function audit.truncated();
 """
+MARK, XID = "insert into marks values (-{0})", "select pg_current_xact_id()"
 LONG = "(select string_agg(md5({0} || '-' || i), '') from generate_series(1, 200) as i)"
 AUDITED = """
-select op, id, name, (extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::bigint as at
+select op, id, name, xmin::text::bigint as txid,
+    (extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::bigint as at
 from audit.versions order by seq
 """
 
@@ -65,8 +71,67 @@ def statement(random: Random) -> str:
 
 
 def transaction(random: Random) -> str:
-    found = "; ".join(statement(random) for _ in range(random.randint(1, 4)))
-    return f"begin; {found}; {random.choice(['commit', 'commit', 'commit', 'rollback'])};"
+    """Return a transaction that lasts a moment, so that it overlaps those of other sessions."""
+    wait = f"; select pg_sleep({random.uniform(0, 0.05):.3f}); "
+    found = wait.join(statement(random) for _ in range(random.randint(1, 4)))
+    return f"begin; {found}{wait}{random.choice(['commit', 'commit', 'commit', 'rollback'])};"
+
+
+def write(postgres: Postgres, seed: int, transactions: int) -> None:
+    """Run random transactions; the database ends those that wait for each other, or take a key twice."""
+    random = Random(seed)
+    for _ in range(transactions):
+        try:
+            postgres.run(transaction(random))
+        except subprocess.CalledProcessError as error:
+            assert "deadlock detected" in error.stderr or "duplicate key" in error.stderr, error.stderr
+
+
+@contextmanager
+def writing(postgres: Postgres, seed: int) -> Iterator[None]:
+    """Run random transactions in two sessions at once, until both are done."""
+    sessions = [threading.Thread(target=write, args=(postgres, 2 * seed + half, 15)) for half in (0, 1)]
+    for session in sessions:
+        session.start()
+    try:
+        yield
+    finally:
+        for session in sessions:
+            session.join()
+
+
+def start_while_writing(postgres: Postgres, engine: ChangeEngine) -> None:
+    """Start the engine so that a transaction is open at its snapshot: begun and written before, committed after.
+
+    Postgres begins a slot in two steps, and waits at each for the transactions that are open then.
+    """
+    with closing(postgres.session()) as first, closing(postgres.session()) as second, closing(postgres.session()) as it:
+        number = first.run(f"begin; {MARK.format(1)}; {XID}")[-1]
+
+        def steps() -> None:
+            wait_for(postgres, number)
+            last = second.run(f"begin; {MARK.format(2)}; {XID}")[-1]
+            first.run("commit")
+            wait_for(postgres, last)
+            it.run("begin; update docs set name = 'open' where id = 1; update docs set body = null where id = 2")
+            it.run("delete from docs where id = 3; insert into docs values (300, 'open', 'b')")
+            second.run("commit")
+
+        # Not the engine in a thread: it would die with the thread that started it.
+        stepping = threading.Thread(target=steps)
+        stepping.start()
+        engine.start()
+        stepping.join()
+        it.run("commit")
+
+
+def wait_for(postgres: Postgres, transaction: str) -> None:
+    """Return when another session waits for the end of a transaction."""
+    waiting = f"select 1 from pg_locks where not granted and transactionid::text = '{transaction}'"
+    end = time.monotonic() + 60
+    while not postgres.rows(waiting):
+        assert time.monotonic() < end, "no session waits for the transaction"
+        time.sleep(0.05)
 
 
 def settle(postgres: Postgres, engine: ChangeEngine, number: int) -> None:
@@ -117,13 +182,16 @@ def versions(postgres: Postgres, begun: dict[int, int | None]) -> list[tuple[Any
 @pytest.mark.long
 @pytest.mark.parametrize("identity", ["default", "full"])
 def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Postgres, identity: str) -> None:
-    """By default a row that gets another key lacks its untouched body, and says so; `full` sends it."""
+    """Two sessions write at once, and one was writing when the engine took its snapshot.
+
+    By default a row that gets another key lacks its untouched body, and says so; `full` sends it.
+    """
     site, random = project(tmp_path / "project", DuckDBEngine()), Random(1)
     postgres.run(f"{TABLES} alter table docs replica identity {identity};")
     unknown = 0
     engine = ChangeEngine(postgres, site.orders, tmp_path / "engine.log")
-    engine.start()
     try:
+        start_while_writing(postgres, engine)
         for mark in itertools.count(1000):
             settle(postgres, engine, mark)
             if engine.streamed():
@@ -132,9 +200,9 @@ def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Post
             # A row that gets another key, whatever the random statements do.
             postgres.run(f"insert into docs values ({100 + number}, 'moved', {LONG.format(number)})")
             postgres.run(f"update docs set id = {200 + number} where id = {100 + number}")
-            for _ in range(25):
-                postgres.run(transaction(random))
-                if random.random() < 0.05:
+            with writing(postgres, number):
+                time.sleep(random.uniform(0, 1))
+                if random.random() < 0.7:
                     engine.kill()
                     engine.start()
             settle(postgres, engine, number)
@@ -142,6 +210,8 @@ def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Post
             unknown += same(site, postgres)
     finally:
         engine.kill()
+    committed = [row["txid"] for row in sorted(postgres.rows(AUDITED), key=lambda row: row["at"])]
+    assert committed != sorted(committed), "no transaction began before one that committed earlier"
     texts = "".join(file.read_text() for file in files(engine))
     assert ("__debezium_unavailable_value" in texts) == (identity == "default") and '"op":"t"' in texts
     assert (unknown > 0) == (identity == "default")

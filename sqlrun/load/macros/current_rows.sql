@@ -3,8 +3,10 @@
 `changes` is the model that lands the changes, with the columns `op` and `position`, and `unavailable` if that is used.
 Its rows may have been sent twice, late, or in another order. `key` and `columns` are lists of its columns. A column in
 `unavailable` keeps its last known value while changes leave it alone; `is_resolved` is false if no change of the key
-has had one. A row older than the newest TRUNCATE is gone. With `snapshots=true`, `changes` has the column `snapshot`,
-too: a row that the newest complete snapshot of the table lacks is gone, unless it came later. `old_key` lists columns
+has had one. A row older than the newest TRUNCATE is gone. A row of a snapshot is older than every change of its key,
+whatever its position: a transaction that was open when the snapshot was taken may have written its changes to the log
+before that. With `snapshots=true`, `changes` has the column `snapshot`, too, and each snapshot is the table at its
+position: it replaces older changes, and a row that the newest complete one lacks is gone. `old_key` lists columns
 with the key that a change replaced, NULL for any other change: the row of that key is gone. The grain is the key. It
 is a whole query: the text of a model, or a query in FROM.
 
@@ -14,13 +16,15 @@ is a whole query: the text of a model, or a query in FROM.
 {%- set key = [key] if key is string else key -%}
 {%- set keys = key | join(', ') -%}
 {%- set old_key = [old_key] if old_key is string else old_key -%}
+{%- set is_change = "" if snapshots else ", op <> 'r' as is_log_change" -%}
+{%- set newest = "position desc" if snapshots else "is_log_change desc, position desc" -%}
 with
 
 latest as (
     -- the hidden table of the newest changes has these columns alone
     select *
-    from (select {{ (key + columns) | join(', ') }}, op, position from {{ changes }} where op <> 't') as changes
-    qualify row_number() over (partition by {{ keys }} order by position desc) = 1
+    from (select {{ (key + columns) | join(', ') }}, op, position{{ is_change }} from {{ changes }} where op <> 't') as changes
+    qualify row_number() over (partition by {{ keys }} order by {{ newest }}) = 1
 )
 {%- for column in unavailable %},
 
@@ -28,11 +32,11 @@ known_{{ loop.index }} as (
     -- an insert without the value moved the row from another key, whose values aren't this key's
     select *
     from (
-        select {{ keys }}, {{ column }}, not array_contains(unavailable, '{{ column }}') as is_known, position
+        select {{ keys }}, {{ column }}, not array_contains(unavailable, '{{ column }}') as is_known, position{{ is_change }}
         from {{ changes }}
         where op <> 't' and (op = 'c' or not array_contains(unavailable, '{{ column }}'))
     ) as changes
-    qualify row_number() over (partition by {{ keys }} order by position desc) = 1
+    qualify row_number() over (partition by {{ keys }} order by {{ newest }}) = 1
 )
 {%- endfor %}
 {%- if old_key %},

@@ -2,8 +2,9 @@
 
 The arguments are as in `current_rows`, and `changes` has `committed_at`, too. A version is valid in the half-open span
 [valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A change that was committed at an
-earlier time than the one before it, by the database's clock, is valid from the same time as that one. A deletion or a TRUNCATE ends a version
-and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. With `track`, a list of columns,
+earlier time than the one before it, by the database's clock, is valid from the same time as that one. A deletion or a
+TRUNCATE ends a version and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. Without
+it a row of a snapshot is older than every change of its key, as in `current_rows`. With `track`, a list of columns,
 a change begins a version only if one of them differs; the other columns have their newest value in the version. The
 grain is the key and `position`, that of the change that began the version. It is a whole query: the text of a model,
 or a query in FROM.
@@ -15,6 +16,7 @@ or a query in FROM.
 {%- set keys = key | join(', ') -%}
 {%- set old_key = [old_key] if old_key is string else old_key -%}
 {%- set track = [track] if track is string else track -%}
+{%- set place = "position" if snapshots else "log_place, position" -%}
 with
 
 once as (
@@ -24,17 +26,40 @@ once as (
     where op <> 't'
     qualify row_number() over (partition by {{ keys }}, position order by committed_at) = 1
 ),
+{%- if not snapshots %}
+
+placed as (
+    -- a transaction that was open when a snapshot was taken is newer, but may have an earlier position and time
+    select
+        {{ (key + columns) | join(', ') }},
+        op,
+        position,
+        case when op = 'r' and log_first_changed_at < committed_at then log_first_changed_at else committed_at end as committed_at,
+        case when op = 'r' then '' else position end as log_place
+    from (
+        select
+            *,
+            min(case when op = 'r' then position end) over (partition by {{ keys }}) as log_first_read,
+            min(case when op <> 'r' then committed_at end) over (partition by {{ keys }}) as log_first_changed_at
+        from once
+    ) as known
+    where op <> 'r' or position = log_first_read or log_first_changed_at is null
+),
+{%- endif %}
 
 versions as (
     select
         {{ (key + columns) | join(', ') }},
         op,
         position,
+        {%- if not snapshots %}
+        log_place,
+        {%- endif %}
         -- the database's clock may go back, its positions don't
-        max(committed_at) over (partition by {{ keys }} order by position) as valid_from,
-        lead(position) over (partition by {{ keys }} order by position) as next_position,
-        lead(committed_at) over (partition by {{ keys }} order by position) as next_committed_at
-    from once
+        max(committed_at) over (partition by {{ keys }} order by {{ place }}) as valid_from,
+        lead(position) over (partition by {{ keys }} order by {{ place }}) as next_position,
+        lead(committed_at) over (partition by {{ keys }} order by {{ place }}) as next_committed_at
+    from {{ 'once' if snapshots else 'placed' }}
 ),
 
 truncates as (
@@ -101,6 +126,9 @@ select
     versions.{{ column }},
     {%- endfor %}
     versions.position,
+    {%- if track is not none and not snapshots %}
+    versions.log_place,
+    {%- endif %}
     versions.valid_from,
     case
         when coalesce({{ ended | join(', ') }}, versions.next_committed_at) is not null
@@ -127,9 +155,9 @@ marked as (
     -- a step goes on if the one before it ends where it begins, with the same values of the tracked columns
     select
         *,
-        lag(next_position) over (partition by {{ keys }} order by position) = position
+        lag(next_position) over (partition by {{ keys }} order by {{ place }}) = position
         {%- for column in track %}
-        and lag({{ column }}) over (partition by {{ keys }} order by position) is not distinct from {{ column }}
+        and lag({{ column }}) over (partition by {{ keys }} order by {{ place }}) is not distinct from {{ column }}
         {%- endfor %} as track_goes_on
     from steps
 ),
@@ -137,16 +165,16 @@ marked as (
 numbered as (
     select
         *,
-        sum(case when track_goes_on then 0 else 1 end) over (partition by {{ keys }} order by position) as track_version
+        sum(case when track_goes_on then 0 else 1 end) over (partition by {{ keys }} order by {{ place }}) as track_version
     from marked
 ),
 
 spanned as (
     select
         *,
-        first_value(position) over (partition by {{ keys }}, track_version order by position) as track_first_position,
-        first_value(valid_from) over (partition by {{ keys }}, track_version order by position) as track_first_from,
-        row_number() over (partition by {{ keys }}, track_version order by position desc) as track_from_the_end
+        first_value(position) over (partition by {{ keys }}, track_version order by {{ place }}) as track_first_position,
+        first_value(valid_from) over (partition by {{ keys }}, track_version order by {{ place }}) as track_first_from,
+        row_number() over (partition by {{ keys }}, track_version order by {{ 'position desc' if snapshots else 'log_place desc, position desc' }}) as track_from_the_end
     from numbered
 )
 

@@ -25,6 +25,8 @@ SETTINGS = {
     # When a transaction was committed can be asked for later.
     "track_commit_timestamp": "on",
 }
+# What a session prints after its statements.
+DONE = "-- done"
 ENGINE = Path(__file__).with_name("ChangeEngine.java")
 
 
@@ -66,8 +68,7 @@ class Postgres:
 
     def run(self, statements: str, database: str = "shop") -> str:
         """Run statements, each in a transaction of its own unless they say otherwise; return what they print."""
-        place = ("-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-d", database)
-        return self._run("psql", *place, "-v", "ON_ERROR_STOP=1", "-qAt", text=statements)
+        return self._run("psql", *self._place(database), "-v", "ON_ERROR_STOP=1", "-qAt", text=statements)
 
     def rows(self, query: str, database: str = "shop") -> list[dict[str, Any]]:
         """Return the rows of a query."""
@@ -75,6 +76,13 @@ class Postgres:
             self.run(f"select coalesce(json_agg(q), '[]') from ({query}) as q", database)
         )
         return found
+
+    def session(self) -> Session:
+        """Return a session whose transactions stay open until it ends them."""
+        return Session([str(self._programs / "psql"), *self._place("shop"), "-v", "ON_ERROR_STOP=1", "-qAt"])
+
+    def _place(self, database: str) -> tuple[str, ...]:
+        return ("-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-d", database)
 
     def _answers(self) -> bool:
         ready = [str(self._programs / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port), "-q"]
@@ -85,6 +93,31 @@ class Postgres:
             [*self._as, str(self._programs / program), *arguments], input=text, capture_output=True, text=True,
             check=True, cwd=self.folder, timeout=120,
         ).stdout  # fmt: skip
+
+
+class Session:
+    """A client of a server: statements run in it one after the other, and a transaction stays open between them."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, statements: str) -> list[str]:
+        """Run statements, and return the lines that they print when they are done."""
+        assert self._client.stdin is not None and self._client.stdout is not None
+        self._client.stdin.write(f"{statements};\n\\echo {DONE}\n")
+        self._client.stdin.flush()
+        lines = []
+        while (line := self._client.stdout.readline().rstrip("\n")) != DONE:
+            assert self._client.poll() is None, f"the session ended after {lines}"
+            lines.append(line)
+        return lines
+
+    def close(self) -> None:
+        """End the session; an open transaction is rolled back."""
+        assert self._client.stdin is not None and self._client.stdout is not None
+        self._client.stdin.close()
+        self._client.wait(60)
+        self._client.stdout.close()
 
 
 def streamed(offsets: Path) -> bool:
