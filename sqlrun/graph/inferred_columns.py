@@ -30,6 +30,8 @@ Inferred = dict[str, tuple[Column, ...]]
 def complete(folder: Folder, project: Project) -> Project:
     """Return the project with the columns of its open contracts; problems and facts are added to the folder's."""
     wanted = {model.name: model for model in project.models if model.is_open and not _is_complete(model)}
+    if not wanted:
+        return project
     made: list[Inferred] = []
 
     def infer() -> Inferred | None:

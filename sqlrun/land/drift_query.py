@@ -60,17 +60,24 @@ def judged(context: TickContext, stage: Stage, source: Source) -> str:
 
     Raises: EngineError (SR602) if the source has drifted and its `on_schema_change` is `fail`.
     """
-    name = stage.name
-    table, version = context.plan.tables[name], context.states[name].version
-    commits = context.commits(name, table.state.version if table.state else 0, version)
-    commits = delta_table.landings(table.spec.path, commits)
-    if not commits:
+    feed = landed(context, stage)
+    if feed is None:
         return ""
-    feed = Relation("feed", table.spec.path, landing_query.HIDDEN, "changes", commits=commits)
+    version = context.states[stage.name].version
     drifts = look(reader_of(context), feed, source, change_places.of(source, stage), version)
     if drifts and refuses(source):
-        raise EngineError(schema_drift.refusal(source, drifts), model=name)
-    return schema_drift.message(source, name, drifts)
+        raise EngineError(schema_drift.refusal(source, drifts), model=stage.name)
+    return schema_drift.message(source, stage.name, drifts)
+
+
+def landed(context: TickContext, stage: Stage) -> Relation | None:
+    """Return the rows that landed since the published tick, as `feed` with their hidden columns; None if none did."""
+    table, version = context.plan.tables[stage.name], context.states[stage.name].version
+    commits = context.commits(stage.name, table.state.version if table.state else 0, version)
+    commits = delta_table.landings(table.spec.path, commits)
+    if not commits:
+        return None
+    return Relation("feed", table.spec.path, landing_query.HIDDEN, "changes", commits=commits)
 
 
 def reader_of(context: TickContext) -> Engine:

@@ -8,18 +8,18 @@ gap.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlrun.engine_api import Relation
-from sqlrun.engines.delta import table as delta_table
-from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.stages import Stage
 from sqlrun.land import change_places
 from sqlrun.land.change_places import Places
-from sqlrun.land.drift_query import reader_of
+from sqlrun.land.drift_query import landed, reader_of
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.project import Source
 from sqlrun.runtime import arrow_rows
+from sqlrun.transpile.writer import string
 
 READ, INCREMENTAL = "r", "incremental"
 
@@ -27,16 +27,14 @@ READ, INCREMENTAL = "r", "incremental"
 def note(context: TickContext, stage: Stage, source: Source) -> str:
     """Return the note of a tick in which a snapshot begins after changes that landed earlier; "" for any other."""
     places = change_places.of(source, stage)
-    state, name = context.plan.tables[stage.name].state, stage.name
+    state = context.plan.tables[stage.name].state
     if state is None or not places.are_ordered or "op" not in places.landed:
         return ""
-    path = context.plan.tables[name].spec.path
-    commits = delta_table.landings(path, context.commits(name, state.version, context.states[name].version))
-    if not commits:
+    rows = landed(context, stage)
+    if rows is None:
         return ""
-    columns = (*landing_query.HIDDEN, *places.columns)
-    feed = Relation("feed", path, columns, "changes", commits=commits)
-    whole = Relation("whole", path, columns, "new", version=state.version)
+    feed = replace(rows, columns=(*rows.columns, *places.columns))
+    whole = Relation("whole", feed.path, feed.columns, "new", version=state.version)
     reader = reader_of(context)
 
     def row(sql: str, relation: Relation) -> dict[str, Any]:
@@ -64,8 +62,8 @@ def _is_read(places: Places) -> str:
 
 def _before(places: Places, position: str) -> str:
     """Return the query of the last change before a position, and of the last position of a snapshot's rows."""
-    at, text = places.value("position"), position.replace("'", "''")
-    changed = f"{places.value('op')} <> '{READ}' and {at} < '{text}'"
+    at = places.value("position")
+    changed = f"{places.value('op')} <> '{READ}' and {at} < {string(position, 'duckdb')}"
     return (
         f"select max({at}) filter (where {changed}) as changed, max({at}) filter (where {_is_read(places)}) as read\n"
         "from whole"

@@ -114,16 +114,18 @@ def _tests(where: str, tests: Any, found: Converted) -> Iterator[Any]:
         word = _word(test)
         if word in PLAIN or word in ARGUMENTS["data_tests"]:
             plain = _plain(test)
-            target = (
-                REF.search(str(plain[word].get("to") or plain[word].get("arguments", {}).get("to")))
-                if (isinstance(plain, dict) and word == "relationships")
-                else None
-            )
-            if target is not None:
-                found.tables.add(target[2])
+            if word == "relationships" and isinstance(plain, dict):
+                found.tables |= _target(plain[word])
             yield plain
         else:
             found.notes.append(f"{where}: the test `{word}` has no equal. Write an expectation")
+
+
+def _target(arguments: Any) -> set[str]:
+    """Return the model that `to: ref('x')` names, as a set; dbt has it among the arguments or below `arguments:`."""
+    inner = arguments.get("arguments", arguments) if isinstance(arguments, Mapping) else {}
+    found = REF.search(str(inner.get("to"))) if isinstance(inner, Mapping) else None
+    return {found[2]} if found is not None else set()
 
 
 def _one_unique(where: str, columns: list[dict[str, Any]], found: Converted) -> None:

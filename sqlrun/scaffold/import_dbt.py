@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -322,8 +323,6 @@ def _toml(value: Any) -> str:
         case None:
             return '""'
         case _:
-            import json
-
             return json.dumps(str(value))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ def sample(folder: Path, path: str) -> Sample:
         for text, fault in zip(arrow_rows.values(decoded["value"]), arrow_rows.values(decoded["fault"]), strict=True)
         if fault is None
     )
-    records = tuple(record for record, _ in zip(_objects(read), range(RECORDS), strict=False))
+    records = tuple(islice(_objects(read), RECORDS))
     if not records:
         raise UsageError(f"{file} has no record that can be read as {kind}")
     return Sample(path, kind, isinstance(form, JsonDocument), options, records)
