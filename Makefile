@@ -9,8 +9,9 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # If it is set, each process compiles all modules and tests again: ten seconds of each test run.
 unexport PYTHONDONTWRITEBYTECODE
-# Only `make test-all` runs the long tests.
+# Only `make test-all` runs the long tests, SHARE=1/2 of them every other one.
 BUT := and not long
+SHARE := 1/1
 # The tests on Spark have their own folder, so that the others needn't collect it.
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
@@ -28,15 +29,15 @@ build: java $(INSTALLED) $(LOG_STORE) ## Install, write a week of sample orders 
 test: java chromium servers $(INSTALLED) ## Run the tests, on Spark too, without the long ones
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-plain
 
-test-all: java chromium servers $(INSTALLED) ## Run all tests
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going BUT= test-spark test-plain
+test-all: java chromium servers $(INSTALLED) ## Run all tests, or a SHARE=1/2 of the long ones
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going BUT= SHARE=$(SHARE) test-spark test-plain
 
 # Run both at once: while Spark plans, or waits for a disk, one of two cores is idle.
 test-spark: java $(INSTALLED) ## Run only the tests on Spark
-	$(BIN)/python -m pytest -m "spark $(BUT)" -o cache_dir=.pytest_cache/spark tests/spark
+	$(BIN)/python -m pytest -m "spark $(BUT)" --share $(SHARE) -o cache_dir=.pytest_cache/spark tests/spark
 
 test-plain: $(INSTALLED) ## Run the tests that need no Spark
-	$(PLAIN) -m "not spark $(BUT)"
+	$(PLAIN) -m "not spark $(BUT)" --share $(SHARE)
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take a moment
 	$(PLAIN) -m "not spark and not slow and not servers"

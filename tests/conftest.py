@@ -28,9 +28,17 @@ gc.set_threshold(200_000, 10, 10)
 SAMPLE = 4
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--share N/M`."""
+    parser.addoption("--share", default="1/1", help="run only the N-th of M shares of the long tests, and all others")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark most cases of slow tests as long. Reject a test that `make test` leaves out and `make test-fast` runs."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark most cases of slow tests as long, and leave out the other shares of the long ones.
+
+    Raises: UsageError for a test that `make test` leaves out and `make test-fast` runs.
+    """
     cases: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
         if hasattr(item, "callspec") and item.get_closest_marker("slow") and not item.get_closest_marker("long"):
@@ -44,6 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wrong = [name for name, found in marks.items() if "long" in found and not found & {"slow", "servers", "spark"}]
     if wrong:
         raise pytest.UsageError(f"a long test has to be slow, too: {', '.join(wrong)}")
+    number, shares = map(int, config.getoption("--share").split("/"))
+    long = [item for item in items if "long" in marks[item.nodeid]]
+    others = {id(item) for place, item in enumerate(long) if place % shares != number - 1}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in others])
+    items[:] = [item for item in items if id(item) not in others]
 
 
 @pytest.fixture(scope="module")

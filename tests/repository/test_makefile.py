@@ -182,8 +182,8 @@ def test_make_alone_shows_every_target():
             "test-all",
             [
                 "tests.support.servers.jars",
-                'pytest -m "spark "',
-                'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark "',
+                'pytest -m "spark " --share 1/1',
+                'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark " --share 1/1',
             ],
         ),
         (
@@ -219,6 +219,42 @@ def test_ci_runs_lint_and_all_tests():
     assert os.access(script, os.X_OK) and os.access(ROOT / ".ci" / "require", os.X_OK)
     assert re.findall(r"^make ([a-z-]+)", text, re.MULTILINE) == ["lint", "test-all"]
     assert "export CI=true" in text
+
+
+@pytest.mark.parametrize(("commit", "share"), [("c3f0", "1/2"), ("c3f1", "2/2"), ("c3fe", "1/2"), ("c3ff", "2/2")])
+def test_ci_takes_a_half_of_the_long_tests_by_the_commit(tmp_path, commit, share):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    fake(tmp_path / "git", "")
+    (tmp_path / "git").write_text(f"#!/usr/bin/env bash\necho {commit}\n")
+    (tmp_path / "make").write_text('#!/usr/bin/env bash\necho "$@"\n')
+    (tmp_path / "make").chmod(0o755)
+
+    ran = subprocess.run(
+        [tmp_path / ".ci" / "run"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.splitlines() == ["lint", f"test-all SHARE={share}"]
+
+
+def collected(*arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/run/test_ticks.py", *arguments]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [line for line in found.splitlines() if "::" in line]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_shares_of_the_long_tests_are_all_of_them_once():
+    every, short = collected(), collected("-m", "not long")
+    one, other = (collected("--share", f"{number}/2") for number in (1, 2))
+
+    assert len(short) < len(one) < len(every)
+    assert sorted(one + other) == sorted(every + short)
 
 
 def test_those_on_spark_are_where_their_target_looks():
