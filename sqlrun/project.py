@@ -621,6 +621,7 @@ class Profile:
     stop_grace: int = 1
     delta_writer: str = "sqlrun"  # sqlrun | library: the writer of small commits of Delta tables
     connections: Mapping[str, Connection] = field(default_factory=dict)
+    storage: Mapping[str, str] = field(default_factory=dict)  # options of a warehouse's object store
 
 
 # Defaults of a profile.

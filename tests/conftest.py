@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -19,6 +20,11 @@ pytest_plugins = ["tests.support.servers.fixtures"]
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+if os.environ.get("STORE") == "s3":
+    from tests.support.servers import object_stores
+
+    object_stores.shared()  # before any process that inherits its variables
 
 # As the command line has it: nearly all that is made of a project stays, and each look for garbage goes through it.
 gc.set_threshold(200_000, 10, 10)
@@ -52,6 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wrong = [name for name, found in marks.items() if "long" in found and not found & {"slow", "servers", "spark"}]
     if wrong:
         raise pytest.UsageError(f"a long test has to be slow, too: {', '.join(wrong)}")
+    if os.environ.get("STORE") == "s3":
+        for item in items:
+            if item.get_closest_marker("disk"):
+                item.add_marker(pytest.mark.skip(reason="it changes files of a warehouse on a disk"))
     number, shares = map(int, config.getoption("--share").split("/"))
     long = [item for item in items if "long" in marks[item.nodeid]]
     others = {id(item) for place, item in enumerate(long) if place % shares != number - 1}

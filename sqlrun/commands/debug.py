@@ -36,6 +36,9 @@ def debug_command(root: Path, name: str | None) -> int:
     console.lines([f"project           {project.name} ({project.root})"])
     console.lines([f"profile           {target.name}: engine {target.engine}, {counted(target.threads, 'thread')}"])
     console.lines([f"warehouse         {target.warehouse}"])
+    if target.storage:
+        options = ", ".join(f"{key} {value}" for key, value in sorted(target.storage.items()))
+        console.lines([f"storage           {options}"])
     ok = True
     for line, fine in _tries(target):
         console.lines([line])

@@ -54,7 +54,7 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
     Raises: UsageError if nothing has landed, or production owns all landing tables.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
-    storage_of(ledger.warehouse).require_no_links(ledger.warehouse)
+    storage_of(ledger.warehouse).require_usable(ledger.warehouse)
     found = quarantine_queue.queues(prepared, ledger, names)
     if found:
         return found

@@ -16,9 +16,12 @@ from sqlrun.load.yaml_fast import Mapped
 from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.project import DEFAULTS, Alerts, Profile
 from sqlrun.runtime import old_names
+from sqlrun.storage import store_options, urls
+from sqlrun.storage.factory import register
 
 KEYS = (
-    "engine", "warehouse", "threads", "settings", "vacuum_every", "keep_ticks", "check_timeout", "alerts", "landing",
+    "engine", "warehouse", "storage", "threads", "settings", "vacuum_every", "keep_ticks", "check_timeout", "alerts",
+    "landing",
     "statement_timeout", "stop_grace", "delta_writer", "connections",
 )  # fmt: skip
 # Keys of the version before, which still work.
@@ -50,8 +53,10 @@ def load(root: Path, name: str) -> Profile:
     _rename_keys(reader)
     top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
     engine = _engine(reader, top)
-    warehouse = _warehouse(reader, top, root)
-    _check_path(reader, top, warehouse, engine)
+    warehouse = _warehouse(reader, top, root, engine)
+    if not urls.is_url(warehouse):
+        _check_path(reader, top, warehouse, engine)
+    storage = _storage(reader, top, warehouse)
     threads = _number(reader, top, "threads", DEFAULTS.threads, (1, MOST_THREADS))
     vacuum_every = _number(reader, top, "vacuum_every", DEFAULTS.vacuum_every, (0, MOST_TICKS))
     keep_ticks = _number(reader, top, "keep_ticks", DEFAULTS.keep_ticks, (1, MOST_TICKS))
@@ -88,6 +93,7 @@ def load(root: Path, name: str) -> Profile:
         stop_grace=stop_grace,
         delta_writer=delta_writer,
         connections=known,
+        storage=storage,
     )
 
 
@@ -177,23 +183,18 @@ def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
     return landing
 
 
-def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
+def _warehouse(reader: Reader, top: dict[str, object], root: Path, engine: str) -> str:
     before = len(reader.problems)
     text, written = _expanded(reader, top, "warehouse"), reader.text(top, "warehouse")
     if len(reader.problems) > before:
         return ""
+    if urls.is_url(text):
+        return _url(reader, top, text, engine)
     try:
         folder, project = (root / text).resolve(), root.resolve()
     except ValueError:  # half a surrogate pair, or U+0000: not a path, as `_check_path` reports
         return str(root / text)
-    if "://" in text:
-        # It would silently become a local folder of that name.
-        message, hint = (
-            f"the warehouse `{written}` is not a folder",
-            "Mount the store, and name the folder where it is mounted.",
-        )
-        reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
-    elif top.get("warehouse") is not None and (project == folder or folder in project.parents):
+    if top.get("warehouse") is not None and (project == folder or folder in project.parents):
         # `sqlrun clean --warehouse` deletes it.
         message, hint = (
             f"the warehouse `{written}` contains the project itself",
@@ -201,6 +202,51 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
         )
         reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
     return str(folder)
+
+
+def _url(reader: Reader, top: dict[str, object], text: str, engine: str) -> str:
+    """Return a warehouse's URL, without empty segments; problems show the file's own text alone."""
+    written, place = reader.text(top, "warehouse"), reader.value_place(top, "warehouse")
+    url = urls.normal(text)
+    if not urls.kind_of(url):
+        message = f"the warehouse `{written}` is neither a folder nor on a known object store"
+        hint = (
+            f"Schemes: {', '.join(f'{scheme}://' for scheme in urls.KINDS)}. Or mount the store, and name the folder."
+        )
+        reader.problem("SR790", place, message, hint)
+    elif wrong := urls.fault(url):
+        hint = "Write scheme://bucket/prefix; letters, digits, blanks and most punctuation are allowed."
+        reader.problem("SR790", place, f"the warehouse `{written}` can't be used: {wrong}", hint)
+    elif engine in ("spark", "auto") and urls.kind_of(url) != "s3":
+        message = f"the warehouse `{written}` is on a store that `engine: {engine}` can't write safely: only S3 is"
+        reader.problem("SR790", place, message, "Set `engine: duckdb`, or mount the store, and name the folder.")
+    return url
+
+
+def _storage(reader: Reader, top: dict[str, object], warehouse: str) -> dict[str, str]:
+    """Return the options of a warehouse's object store, and register them."""
+    if top.get("storage") is None:
+        if urls.kind_of(warehouse):
+            register(warehouse)
+        return {}
+    kind, place = urls.kind_of(warehouse), reader.value_place(top, "storage")
+    node, found = top["storage"], dict[str, str]()
+    if not isinstance(node, dict):
+        reader.problem("SR103", place, "`storage` must be a mapping", "storage: {region: eu-central-1}")
+        return {}
+    if not kind:
+        message = "`storage` has options of an object store, but the warehouse is a folder"
+        reader.problem("SR790", place, message, "Remove `storage`, or name a URL: warehouse: s3://bucket/prefix")
+        return {}
+    for key in node:
+        wrong, hint = store_options.fault(kind, str(key))
+        if wrong:
+            reader.problem("SR790", reader.value_place(node, key), f"`storage`: {wrong}", hint)
+            continue
+        value = node[key]
+        found[str(key)] = str(value).lower() if isinstance(value, bool) else _expanded(reader, node, key)
+    register(warehouse, found)
+    return found
 
 
 def _check_path(reader: Reader, top: dict[str, object], warehouse: str, engine: str) -> None:

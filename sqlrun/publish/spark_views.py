@@ -9,6 +9,7 @@ from sqlrun.project import is_state_table
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.publish.table_state import Published
+from sqlrun.storage.urls import is_url
 from sqlrun.transpile.writer import identifier
 
 
@@ -17,7 +18,8 @@ def of_tick(warehouse: str, tick: int | None, env: str) -> list[str]:
 
     Raises: UsageError if the warehouse has no published tick, or not the given one.
     """
-    return list(statements(tick_of(Ledger(warehouse, "", env), tick), str(Path(warehouse).resolve())))
+    where = warehouse if is_url(warehouse) else str(Path(warehouse).resolve())
+    return list(statements(tick_of(Ledger(warehouse, "", env), tick), where))
 
 
 def statements(published: Published, warehouse: str) -> Iterator[str]:

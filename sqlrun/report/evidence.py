@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from sqlrun.engines.factory import DIALECTS
 from sqlrun.errors import EngineError
@@ -73,10 +72,10 @@ def _query(
     if place is None or not place[0]:
         return ""
     engine = DIALECTS[profile.engine]
-    path, root = Path(profile.warehouse) / place[0], Path(prepared.project.root)
-    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    path, root = f"{profile.warehouse}/{place[0]}", prepared.project.root.rstrip("/")
+    shown = path.removeprefix(f"{root}/")
     where = PUBLIC_ROWS if prepared.workspace.model(model.name).source is not None else ""
-    source = failing_rows.table(engine, shown.as_posix(), place[1])
+    source = failing_rows.table(engine, shown, place[1])
     return failing_rows.query(expectation, model.columns, source, where, result.as_of, engine)
 
 

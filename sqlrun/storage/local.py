@@ -107,6 +107,13 @@ class LocalStorage:
         """Lock a file by the operating system's lock."""
         return local_lock.hold(path, text, taken)
 
-    def require_no_links(self, warehouse: str) -> None:
+    def holder(self, path: str) -> str:
+        """Return the text of a lock's file."""
+        try:
+            return self.read(path).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def require_usable(self, warehouse: str) -> None:
         """Reject a warehouse that has a link among its tables and system tables."""
         own_folders.require_warehouse(warehouse)

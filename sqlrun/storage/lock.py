@@ -11,6 +11,7 @@ from datetime import datetime
 
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.store_errors import StoreError
 
 
 def holder(at: datetime) -> str:
@@ -20,11 +21,12 @@ def holder(at: datetime) -> str:
 
 @contextmanager
 def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None) -> Iterator[str]:
-    """Lock the warehouse. The operating system frees the lock when its process dies.
+    """Lock the warehouse. The lock is freed when its process dies.
 
     `wait` receives the holder's name, once; then this process waits for the lock.
     Raises: LockedError naming host, pid and time of the lock, if another process holds it and there is no `wait`;
-        EngineError if the file can't be written; UsageError if a link in the warehouse leads elsewhere.
+        EngineError if the file can't be written; UsageError if a link in the warehouse leads elsewhere, or the store
+        is unsuitable.
     """
 
     def taken(text: str) -> None:
@@ -34,7 +36,7 @@ def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None
         wait(f"{message}. Waiting for it to end.")
 
     storage, file, me = storage_of(warehouse), _file(warehouse), holder(at)
-    storage.require_no_links(warehouse)
+    storage.require_usable(warehouse)
     with ExitStack() as stack:
         with _explain_errors(file):
             stack.enter_context(storage.hold(file, me, taken))
@@ -50,10 +52,7 @@ def require(warehouse: str, me: str) -> None:
     """
     file = _file(warehouse)
     with _explain_errors(file):
-        try:
-            text = storage_of(warehouse).read(file).decode("utf-8", "replace")
-        except FileNotFoundError:
-            text = ""
+        text = storage_of(warehouse).holder(file)
     if text != me:
         by = _holder_name(text)
         taken = f"was taken over by another build{by}" if text else "is no longer locked: its lock file is missing"
@@ -68,6 +67,8 @@ def _file(warehouse: str) -> str:
 def _explain_errors(file: str) -> Iterator[None]:
     try:
         yield
+    except StoreError:
+        raise  # it says what to do
     except OSError as error:
         raise EngineError(
             f"the lock file {file} can't be written: {error.strerror or error}. Builds, rollbacks and vacuums need "

@@ -94,13 +94,16 @@ class Storage(Protocol):
         """Make all writes to the folder's file system durable, those of engines as well."""
 
     def hold(self, path: str, text: str, taken: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Lock a file and write `text` into it. The operating system frees the lock when its process dies.
+        """Lock a file and write `text` into it. The lock is freed when its process dies, or a while later.
 
         If another process holds the lock, call `taken` with the file's text: it raises, or this process waits.
         """
 
-    def require_no_links(self, warehouse: str) -> None:
-        """Reject a warehouse in which a link would redirect a write or a deletion.
+    def holder(self, path: str) -> str:
+        """Return the text of a lock's holder; "" if the lock's file is missing."""
 
-        Raises: UsageError naming the link.
+    def require_usable(self, warehouse: str) -> None:
+        """Reject a warehouse whose storage could write or delete elsewhere, or could lose a commit.
+
+        Raises: UsageError naming the link, or what the store lacks.
         """

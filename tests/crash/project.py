@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlrun.publish.ledger import Ledger
 from tests.run import test_machine
 from tests.support import broken
-from tests.support.projects import READER, Site
+from tests.support.projects import READER, Site, warehouse_of
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
@@ -55,7 +55,7 @@ expectations:
     description: Nobody pays that much.
 """
 PARTED = "    repeats: true\n    config: {partition_by: [day]}"
-PROFILE = "engine: {engine}\nwarehouse: warehouse\nthreads: 2\n"
+PROFILE = "engine: {engine}\nwarehouse: {warehouse}\nthreads: 2\n"
 
 
 def project(folder: Path, engine: str = "duckdb") -> Path:
@@ -63,7 +63,7 @@ def project(folder: Path, engine: str = "duckdb") -> Path:
     test_machine.project(folder)
     files = {
         "pyproject.toml": '[tool.sqlrun]\nname = "shops"\nprofile = "here"\n',
-        "profiles/here.yml": PROFILE.format(engine=engine),
+        "profiles/here.yml": PROFILE.format(engine=engine, warehouse=warehouse_of(folder)),
         "seeds/names.yml": SEED,
         "expectations/stg_sales.yml": CHECK,
     }
@@ -99,7 +99,7 @@ class World:
 
     @property
     def warehouse(self) -> str:
-        return str(self.root / "warehouse")
+        return warehouse_of(self.root)
 
     @property
     def ledger(self) -> Ledger:

@@ -366,22 +366,24 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "stop_grace": (12, lambda made: made.stop_grace == 12),
     "delta_writer": ("library", lambda made: made.delta_writer == "library"),
     "connections": ({"k": {"bootstrap": "a:1"}}, lambda made: made.connections["k"].bootstrap == "a:1"),
+    "storage": ({"region": "a"}, lambda made: False),
     "alerts": ({"webhook": "https://a.b", "command": ["c"], "timeout": 5}, lambda made: made.alerts.timeout == 5),
     "landing": ("duckdb", lambda made: False),
 }
+ONLY_WITH = {"landing": ("SR131", {"engine": "auto"}), "storage": ("SR790", {"warehouse": "s3://a/b"})}
 
 
 @pytest.mark.parametrize("key", profile.KEYS)
 def test_each_key_of_a_profile_is_read_or_refused(tmp_path: Path, key: str) -> None:
-    """`landing` has a meaning with `engine: auto` alone."""
+    """`landing` has a meaning with `engine: auto` alone, `storage` with a URL alone."""
     value, seen = PROFILE[key]
     about = {"engine": "duckdb", "warehouse": "w", key: value}
     broken.write(tmp_path, {"profiles/p.yml": json.dumps(about)})
-    if key == "landing":
-        with pytest.raises(ProjectError, match="SR131"):
+    if key in ONLY_WITH:
+        code, needed = ONLY_WITH[key]
+        with pytest.raises(ProjectError, match=code):
             profile.load(tmp_path, "p")
-        about["engine"] = "auto"
-        broken.write(tmp_path, {"profiles/p.yml": json.dumps(about)})
-        assert profile.load(tmp_path, "p").landing == "duckdb"
+        broken.write(tmp_path, {"profiles/p.yml": json.dumps(about | needed)})
+        assert getattr(profile.load(tmp_path, "p"), key) == value
     else:
         assert seen(profile.load(tmp_path, "p"))

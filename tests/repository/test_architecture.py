@@ -28,7 +28,7 @@ HOMES = {
         "unit_tests.run.answers", "unit_tests.run.steps",
     },
     "duckdb": {"engines.duckdb.engine", "engines.duckdb.memory", "check.sql_evaluator"},
-    "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
+    "deltalake": {"engines.delta.answers", "engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
                   "system_tables.receipts"},
     "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.planned",
                 "engines.spark.borrowed", "engines.spark.line_counts", "engines.spark.write", "engines.spark.metrics",
@@ -48,6 +48,8 @@ HOMES = {
     "prometheus_client": {"serve.metrics"},
     "brotli": {"serve.answers"},
     "confluent_kafka": {"sources.kafka_client"},
+    "obstore": {"storage.object_store"},
+    "fsspec": {"storage.remote_files"},
     "fastavro": {"decoding.avro"},
     "google": {"decoding.proto_text", "decoding.protobuf"},
 }  # fmt: skip

@@ -191,7 +191,7 @@ def test_make_alone_shows_every_target():
             ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow and not servers"'],
         ),
         ("bench", [".ci/require java", 'benchmarks.bench --sizes "20k,1m" --contenders ""', "--ticks 3"]),
-        ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb", "--source files"]),
+        ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb", "--source files --store disk"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],
 )

@@ -30,7 +30,7 @@ from tests.support.projects import Site
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.disk]
 ALL = bool(os.environ.get("SQLRUN_EXHAUSTIVE"))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 HEALED = "was moved to _sqlrun/set_aside/"

@@ -28,7 +28,7 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.sources.folder import Folder
 from tests.run.test_power_loss import Files, cuts, read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.disk]
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 QUERY = "6af7c4fa-8b02-4566-a0ee-a1651f2f0ab0"
 COLUMNS = (StoredColumn("file", "string"),)

@@ -304,6 +304,7 @@ def test_a_crash_anywhere_leaves_no_trace(
     assert len(site.rows("stg_order_events")) == 32
 
 
+@pytest.mark.disk
 def test_a_lost_checkpoint_is_rejected(site: Site) -> None:
     """Without its checkpoint a landing table would be doubled."""
     site.tick(START)

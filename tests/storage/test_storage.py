@@ -1,4 +1,4 @@
-"""Behavior of every storage. A second one is a second parameter of `place`."""
+"""Behavior of every storage, on a local disk and on an S3-compatible server."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ import pytest
 
 from sqlrun.errors import EngineError, LockedError, UsageError
 from sqlrun.runtime import atomic_files
-from sqlrun.storage import lock
+from sqlrun.storage import leases, lock
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.local import LocalStorage
+from sqlrun.storage.object_store import ObjectStore
 from sqlrun.storage.storage import Storage
+from sqlrun.storage.store_errors import StoreError
 from tests.support.script import FIVE, START
 
 NAMES = (
@@ -41,9 +43,17 @@ class Place:
     storage: Storage
     root: str
     full: mock._patch
+    failure: type[OSError] = FullDiskError
 
     def path(self, name: str) -> str:
         return f"{self.root}/{name}"
+
+    def let_go(self, path: str) -> None:
+        """Delete a lock as another process does."""
+        if isinstance(self.storage, ObjectStore):
+            ObjectStore(self.storage.root, self.storage.options).delete_folder(self.path(path))
+        else:
+            self.storage.delete(self.path(path))
 
     def found(self) -> dict[str, bytes]:
         """Return all files by their path."""
@@ -72,9 +82,12 @@ def _half(file: Path, mode: str) -> _Half:
     return _Half(file, "w")
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.servers)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    assert request.param == "local"
+    if request.param == "s3":
+        warehouse = request.getfixturevalue("s3").warehouse(tmp_path)
+        full = mock.patch("obstore.put", side_effect=OSError("status code: 507 <Code>InsufficientStorage</Code>"))
+        return Place(storage_of(warehouse), warehouse, full, StoreError)
     return Place(storage_of(str(tmp_path)), str(tmp_path), mock.patch.object(Path, "open", _half))
 
 
@@ -92,7 +105,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(place: Place, synced: b
     place.storage.put(place.path("old"), b"old", synced=False)
     for name in ("old", "new"):
         for write in (place.storage.put, place.storage.put_if_absent):
-            with place.full, pytest.raises(FullDiskError):
+            with place.full, pytest.raises(place.failure):
                 write(place.path(name), b"new and longer", synced=synced)
             assert place.found() == {"old": b"old"}
 
@@ -199,6 +212,8 @@ def test_a_folder_is_listed(place: Place) -> None:
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_a_name_is_any_text(place: Place, name: str) -> None:
+    if name == "line\nend" and isinstance(place.storage, ObjectStore):
+        pytest.skip("obstore has no such keys; a table has no such names")
     path = place.path(f"{name}/{name}")
     assert place.storage.put_if_absent(path, b"1", synced=True)
     place.storage.put(path, name.encode(), synced=False)
@@ -250,7 +265,7 @@ def test_a_lock_has_one_holder(place: Place) -> None:
 
     for text in ("a longer name", "short"):
         with place.storage.hold(place.path("books/lock"), text, refuse):
-            assert place.storage.text(place.path("books/lock")) == text
+            assert place.storage.holder(place.path("books/lock")) == text
             with pytest.raises(LockedError), place.storage.hold(place.path("books/lock"), "other", refuse):
                 pass
     assert told == ["a longer name", "short"]
@@ -269,10 +284,11 @@ def test_a_lock_has_one_holder(place: Place) -> None:
         waiting.result(10)
 
 
-def test_a_lock_whose_file_was_deleted_is_no_longer_held(place: Place) -> None:
+def test_a_lock_whose_file_was_deleted_is_no_longer_held(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEWAL", leases.TERM)  # each question is one to the store
     with lock.hold(place.root, START) as me:
         lock.require(place.root, me)
-        place.storage.delete(place.path("_sqlrun/lock"))
+        place.let_go("_sqlrun/lock")
         with pytest.raises(LockedError, match="its lock file is missing"):
             lock.require(place.root, me)
         with lock.hold(place.root, START + FIVE), pytest.raises(LockedError, match="taken over by another build: pid"):
@@ -286,7 +302,7 @@ def test_the_lock_of_a_process_that_died_is_free(place: Place) -> None:
     )
     assert subprocess.run([sys.executable, "-c", code, place.path("lock")], check=False).returncode == 1
     with place.storage.hold(place.path("lock"), "living", pytest.fail):
-        assert place.storage.text(place.path("lock")) == "living"
+        assert place.storage.holder(place.path("lock")) == "living"
 
 
 # Only a local disk has links.
@@ -303,7 +319,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
     assert {entry.name for entry in storage.entries(str(inside)) if entry.is_folder} == {"_sqlrun"}
     with pytest.raises(UsageError, match="SR743"):
-        storage.require_no_links(str(inside))
+        storage.require_usable(str(inside))
     with pytest.raises(OSError):
         storage.delete_folder(str(inside / "folder"))
     storage.delete(str(inside / "file"))
@@ -340,9 +356,9 @@ def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/warehouse", "file:///tmp/warehouse", "gs://a", "S3a://a"])
-def test_an_address_is_no_folder(path: str) -> None:
-    with pytest.raises(UsageError, match="isn't a folder"):
+@pytest.mark.parametrize("path", ["file:///tmp/warehouse", "http://a/b", "memory://"])
+def test_other_addresses_are_refused(path: str) -> None:
+    with pytest.raises(UsageError, match="SR790"):
         storage_of(path)
 
 

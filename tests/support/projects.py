@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections import Counter
@@ -23,6 +24,7 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, relation, tick_of
 from sqlrun.run.tick import Request, tick
 from sqlrun.runtime import arrow_rows
+from sqlrun.storage.factory import storage_of
 
 ROOT = Path(__file__).parents[2]
 # One engine for all, because opening DuckDB takes longer than reading a small table.
@@ -80,6 +82,15 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def warehouse_of(root: Path) -> str:
+    """Return the warehouse of a test's folder: in it, or with STORE=s3 on the server of `servers/object_stores.py`."""
+    if os.environ.get("STORE") != "s3":
+        return str(root / "warehouse")
+    from tests.support.servers import object_stores
+
+    return object_stores.shared().warehouse(root)
+
+
 @dataclass
 class Site:
     """A project, a warehouse and an engine."""
@@ -95,8 +106,8 @@ class Site:
 
     def __post_init__(self) -> None:
         self.prepared = prepared(self.root)
-        self.warehouse = str(self.root / "warehouse")
-        Path(self.warehouse).mkdir(exist_ok=True)
+        self.warehouse = warehouse_of(self.root)
+        storage_of(self.warehouse).make_folder(self.warehouse)
         self.ledger = Ledger(self.warehouse, self.prepared.project.name, self.env)
 
     @property

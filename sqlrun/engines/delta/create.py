@@ -39,7 +39,12 @@ def _entry(table: TableSpec) -> str:
         "createdTime": now,
         "configuration": configuration,
     }
-    info: dict[str, Any] = {"timestamp": now, "operation": "CREATE TABLE", "operationParameters": {}}
+    info: dict[str, Any] = {
+        "timestamp": now,
+        "operation": "CREATE TABLE",
+        "operationParameters": {},
+        "txnId": str(uuid.uuid4()),
+    }
     actions = (
         {"commitInfo": info | {"engineInfo": f"sqlrun:{__version__}", "isBlindAppend": True}},
         {"protocol": _protocol(schema, vectors=table.vectors)},

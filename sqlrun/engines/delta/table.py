@@ -7,19 +7,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from sqlglot import exp
 
 from sqlrun.engine_api import StoredColumn, TableSpec
-from sqlrun.engines.delta import deletion_vectors, foreign_commits, log_faults, table_facts
+from sqlrun.engines.delta import answers, deletion_vectors, foreign_commits, log_faults, table_facts
 from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.lru import Recent
-from sqlrun.storage.factory import storage_of
+from sqlrun.storage.factory import address_of, storage_of
 from sqlrun.storage.storage import Stamp
+from sqlrun.storage.urls import is_url
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
@@ -131,8 +133,9 @@ def opened(path: str, version: int | None) -> DeltaTable:
     """Open a table that the caller doesn't share with others; otherwise like `open_table`."""
     from deltalake import DeltaTable
 
+    url, options = address_of(path)
     try:
-        return DeltaTable(path, version=version)
+        return DeltaTable(url, version=version, storage_options=options)
     except Exception as error:
         raise EngineError(f"{path} can't be read at version {version}: {error}") from error
 
@@ -150,13 +153,15 @@ def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None
     if head(table.path) is not None:
         return
     schema = Schema.from_json(json.dumps(struct_of(table.columns)))
+    url, options = address_of(table.path)
     with explained(f"{table.name} can't be created"):
         DeltaTable.create(
-            table.path,
+            url,
             schema=schema,
             mode="ignore",
             partition_by=list(table.partition_by) or None,
             configuration=dict(properties),
+            storage_options=options,
             commit_properties=ours("book"),
         )
 
@@ -207,7 +212,7 @@ def commit(app_id: str, tick: int, metadata: Mapping[str, str]) -> CommitPropert
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(
-        custom_metadata={**metadata, "sqlrun.tick": str(tick)},
+        custom_metadata={**metadata, "sqlrun.tick": str(tick), **answers.token()},
         max_commit_retries=0,
         app_transactions=[Transaction(app_id, tick)],
     )
@@ -220,11 +225,15 @@ def hooks() -> PostCommitHookProperties:
     return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
-def ours(how: str) -> CommitProperties:
-    """Return properties that mark a commit without a tick's number as sqlrun's, with its purpose."""
+def ours(how: str, *, alone: bool = False) -> CommitProperties:
+    """Return properties that mark a commit without a tick's number as sqlrun's, with its purpose.
+
+    `alone`: another commit in the meantime is a conflict.
+    """
     from deltalake import CommitProperties
 
-    return CommitProperties(custom_metadata={foreign_commits.BY: how})
+    metadata = {foreign_commits.BY: how, **answers.token()}
+    return CommitProperties(custom_metadata=metadata, max_commit_retries=0 if alone else None)
 
 
 def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitProperties | None = None) -> None:
@@ -232,19 +241,25 @@ def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitPro
     from deltalake import write_deltalake
 
     data = arrow_rows.made(rows, table.schema().to_arrow())
-    commit = commit or ours("book")
-    write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
+    alone = commit or ours("book", alone=is_url(answers.path_of(table)))
+
+    def once() -> None:
+        write_deltalake(table, data, mode="append", commit_properties=alone, post_commithook_properties=hooks())
+
+    if commit is None:
+        answers.repeated(table, lambda: answers.received(table, alone, once))
+    else:
+        answers.received(table, alone, once)
 
 
 def restore(path: str, version: int, head: int | None = None) -> None:
     """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
-    from deltalake import CommitProperties
-
     table = open_table(path)
     require_head(path, head, table)
     if table.version() != version:
-        once = CommitProperties(custom_metadata={foreign_commits.BY: "recovery"}, max_commit_retries=0)
-        table.restore(version, commit_properties=once, post_commithook_properties=hooks())
+        once = ours("recovery", alone=True)
+        write = partial(table.restore, version, commit_properties=once, post_commithook_properties=hooks())
+        answers.received(table, once, write)
 
 
 def require_head(path: str, head: int | None, table: DeltaTable | None = None) -> None:
@@ -320,8 +335,8 @@ def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
 
 
 def local_path(table: DeltaTable) -> str:
-    """Return an open table's folder."""
-    return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
+    """Return an open table's folder, or its URL without escapes."""
+    return answers.path_of(table)
 
 
 # Operations that leave a table's rows unchanged.
@@ -460,7 +475,9 @@ def compact(path: str, head: int | None = None) -> tuple[int, int]:
     """
     table = open_table(path)
     require_head(path, head, table)
-    metrics = table.optimize.compact(commit_properties=ours("upkeep"), post_commithook_properties=hooks())
+    mark = ours("upkeep")
+    write = partial(table.optimize.compact, commit_properties=mark, post_commithook_properties=hooks())
+    metrics = answers.received(table, mark, write) or {"numFilesRemoved": 0, "numFilesAdded": 0}
     return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
 
 
@@ -480,12 +497,20 @@ def delete_rows(path: str, predicate: str) -> None:
 
     table = open_table(path)
     if pa.table(table.scan(predicate=predicate, columns=[table.schema().fields[0].name]).read_all()).num_rows:
-        table.delete(predicate, commit_properties=ours("upkeep"), post_commithook_properties=hooks())
+        mark = ours("upkeep")
+        write = partial(table.delete, predicate, commit_properties=mark, post_commithook_properties=hooks())
+        answers.received(table, mark, write)
 
 
 def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
     """Set columns of the rows that match a condition to SQL expressions; without such rows there is no commit."""
     properties = ours("book")
-    open_table(path).update(
-        dict(values), predicate=predicate, commit_properties=properties, post_commithook_properties=hooks()
+    table = open_table(path)
+    write = partial(
+        table.update,
+        dict(values),
+        predicate=predicate,
+        commit_properties=properties,
+        post_commithook_properties=hooks(),
     )
+    answers.received(table, properties, write)

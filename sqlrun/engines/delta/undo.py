@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,7 @@ def _actions(undo: Undo) -> Iterator[dict[str, Any]]:
             "operation": OPERATION,
             "operationParameters": {"versions": listed},
             "readVersion": undo.head,
+            "txnId": str(uuid.uuid4()),
             "engineInfo": f"{foreign_commits.ENGINE}{__version__}",
             foreign_commits.UNDOES: listed,
         }

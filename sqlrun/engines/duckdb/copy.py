@@ -15,7 +15,7 @@ from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.scan import listed
-from sqlrun.storage.factory import storage_of
+from sqlrun.storage.stages import Stage, staged
 from sqlrun.transpile.writer import identifier, names, string, type_name
 
 # Additional columns of `_hits`: the operation, and a row's file and position.
@@ -108,21 +108,35 @@ def copied(
 
     `values` None: complete rows of several partitions, each written to its own folder (see `at_once`).
     """
-    root, storage = PurePosixPath(write.table.path), storage_of(write.table.path)
+    with staged(write.table.path) as stage:
+        return _copied(session, write, sql, below, values, done, stage)
+
+
+def _copied(
+    session: Any,
+    write: Write,
+    sql: str,
+    below: str,
+    values: Mapping[str, str | None] | None,
+    done: list[str],
+    stage: Stage,
+) -> list[File]:
+    root = PurePosixPath(stage.root)
     folder = str(root / below / delta_stats.folder(values or {}))
-    storage.make_folder(folder)
+    stage.make_folder(folder)
     target = string(folder, "duckdb")
     name = "cdc" if below else "part"
     how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else LARGEST
     settings = f"{LAYOUT}, {how}, filename_pattern '{name}-{{uuid}}'"
     files = []
     for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
-        done.append(file)
         if not rows:
-            storage.delete(file)
+            stage.drop(file)
             continue
+        done.append(stage.finish(file))
         stats = "" if below else delta_stats.stats(rows, found, write.table.columns)
         files.append(
             File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, stats)
         )
+    stage.wait()
     return files

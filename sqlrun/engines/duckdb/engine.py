@@ -33,6 +33,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb import relations as duckdb_relations
+from sqlrun.engines.duckdb import remote
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb import write as duckdb_write
 from sqlrun.errors import EngineError, UnsuitedError, first_line
@@ -94,6 +95,7 @@ class DuckDBEngine:
         if self._root is None:
             try:
                 self._root = duckdb.connect(config={**CLOSED, **self._settings})
+                remote.register(self._root)
             except duckdb.Error as error:
                 names = ", ".join(sorted(self._settings))
                 message = f"DuckDB rejects the profile's settings ({names}): {first_line(error)}"

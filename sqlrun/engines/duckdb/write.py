@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sqlrun.engine_api import Merge, Overwrite, Write
+from sqlrun.engines.delta import answers
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.merge_sql import operation, same
@@ -223,7 +224,7 @@ def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: li
     names = [c.name for c in write.table.columns]
     values = {identifier(n, "duckdb"): f"s.{identifier(n, 'duckdb')}" for n in names}
     updates = {n: e for n, e in values.items() if n.strip('"') not in statement.key}
-    (
+    run = (
         table.merge(
             source.select([*names, "_op"]),
             predicate,
@@ -235,17 +236,21 @@ def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: li
         .when_matched_delete("s._op = 'd'")
         .when_matched_update(updates, "s._op = 'u'")
         .when_not_matched_insert(values, "s._op = 'i'")
-        .execute()
     )
+    answers.received(table, commit, run.execute)
 
 
 def _write(table: Any, data: Any, mode: Any, commit: Any, predicate: str | None = None) -> None:
     from deltalake import write_deltalake
 
     hooks = delta_table.hooks()
-    write_deltalake(
-        table, data, mode=mode, predicate=predicate, commit_properties=commit, post_commithook_properties=hooks
-    )
+
+    def write() -> None:
+        write_deltalake(
+            table, data, mode=mode, predicate=predicate, commit_properties=commit, post_commithook_properties=hooks
+        )
+
+    answers.received(table, commit, write)
 
 
 def _require_days(session: Any, table: Any, name: str) -> None:

@@ -13,10 +13,23 @@ from tests.support.servers import jars
 if TYPE_CHECKING:
     from tests.support.servers.kafka import Broker
     from tests.support.servers.nats import Nats
+    from tests.support.servers.object_stores import S3
     from tests.support.servers.postgres import Postgres
     from tests.support.servers.registry import Registry
+    from tests.support.servers.unreliable import Unreliable
 
-FIXTURES = {"broker", "own_broker", "secured_broker", "registry", "own_registry", "nats_server", "postgres"}
+FIXTURES = {
+    "broker",
+    "own_broker",
+    "secured_broker",
+    "registry",
+    "own_registry",
+    "nats_server",
+    "postgres",
+    "s3_server",
+    "s3",
+    "through",
+}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -105,3 +118,33 @@ def _registered(folder: Path) -> Iterator[Registry]:
         yield made
     finally:
         made.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """An S3-compatible server for all tests of the process: each has a prefix of its own."""
+    from tests.support.servers.object_stores import S3
+
+    server = S3(tmp_path_factory.mktemp("s3"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """The server, with its variables in the environment, and no store opened before."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sqlrun.storage.factory._stores", {})
+    return s3_server
+
+
+@pytest.fixture
+def through(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unreliable]:
+    """A proxy before the server `s3`, which stores of this process use."""
+    from tests.support.servers.unreliable import Unreliable
+
+    with Unreliable(s3.port) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        yield proxy

@@ -1,0 +1,111 @@
+"""What a store refuses, and what a build says about it: a code, what is wrong and what to do, before it writes."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import obstore
+import pytest
+
+from sqlrun.errors import UsageError
+from sqlrun.storage import lock, object_store
+from sqlrun.storage.factory import register, storage_of
+from sqlrun.storage.store_errors import StoreError
+from tests.support.script import START
+from tests.support.servers.object_stores import S3
+from tests.support.servers.unreliable import Unreliable
+
+
+@pytest.fixture
+def warehouse(s3: S3, tmp_path: Path) -> str:
+    return s3.warehouse(tmp_path)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is repeated more than once."""
+    monkeypatch.setattr(object_store, "TRIES", 2)
+    monkeypatch.setattr(object_store, "RETRIES", {"max_retries": 0, "retry_timeout": object_store.LONGEST})
+
+
+def begin(warehouse: str) -> None:
+    """Do what a build does first."""
+    with lock.hold(warehouse, START):
+        pass
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_bucket_that_is_missing() -> None:
+    with pytest.raises(StoreError, match=r"SR791 s3://nowhere/w.*Create the bucket nowhere"):
+        storage_of("s3://nowhere/w").text("s3://nowhere/w/_sqlrun/format")
+    with pytest.raises(StoreError, match="SR791"):
+        begin("s3://nowhere/w")
+
+
+def test_wrong_credentials(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(StoreError, match=r"SR792 .*SignatureDoesNotMatch.*credentials in the environment"):
+        begin(warehouse)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (403, "RequestTimeTooSkewed", "SR793"), (400, "ExpiredToken", "SR792"), (403, "AccessDenied", "SR792"),
+        (400, "AuthorizationHeaderMalformed", "SR792"), (500, "InternalError", "SR794"),
+    ],
+)  # fmt: skip
+def test_a_refusal_has_a_code(warehouse: str, through: Unreliable, status: int, code: str, expected: str) -> None:
+    through.refusal = lambda method, path: (status, code)
+    with pytest.raises(StoreError, match=expected):
+        begin(warehouse)
+    for ask in (storage_of(warehouse).read, storage_of(warehouse).names):
+        with pytest.raises(StoreError, match=expected):
+            ask(f"{warehouse}/a")
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_store_that_does_not_answer(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(StoreError, match="SR794"):
+        begin(warehouse)
+
+
+def test_a_store_without_conditional_writes_is_refused_before_anything_is_written(warehouse: str) -> None:
+    real = obstore.put
+
+    def careless(store: Any, path: str, data: bytes, **_: Any) -> Any:
+        return real(store, path, data)
+
+    with mock.patch("obstore.put", careless), pytest.raises(UsageError, match=r"SR795 s3://lake .*If-None-Match"):
+        begin(warehouse)
+    assert storage_of(warehouse).names(warehouse) == []
+    begin(warehouse)
+
+
+def test_the_package_is_missing(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("obstore"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UsageError, match=r"SR796 .*pip install 'sqlrun\[store\]'"):
+        begin(warehouse)
+
+
+def test_options_of_a_profile_reach_the_store(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They apply to all paths of the warehouse, and to no other warehouse of the bucket."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    warehouse = s3.warehouse(tmp_path)
+    register(warehouse, {"endpoint": s3.endpoint, "allow_http": "true", "region": "us-east-1"})
+    storage_of(f"{warehouse}/a").put(f"{warehouse}/a/b", b"1", synced=True)
+    assert storage_of(f"{warehouse}/x/y").names(f"{warehouse}/a") == ["b"]
+    assert storage_of(f"{warehouse}2") is not storage_of(warehouse)

@@ -1,0 +1,76 @@
+"""Writers of one log on a store that loses answers: each acknowledged commit is there once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sqlrun.storage.factory import storage_of
+from tests.support.projects import ROOT
+from tests.support.servers.unreliable import ALL, NONE, Faults, Unreliable
+
+KINDS = ("lost", "unanswered", "refused", "refused_after", "cut")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_answer_is_recognized(through: Unreliable, kind: str, tmp_path: Path) -> None:
+    """Of two writers the first one wins, whatever became of its answers."""
+    storage, path = storage_of("s3://lake"), f"s3://lake{tmp_path}/log/1"
+    left = [2]
+
+    def first_two(method: str, _: str) -> bool:
+        left[0] -= method == "PUT"
+        return method == "PUT" and left[0] >= 0
+
+    through.faults, through.picks = Faults(**{kind: 1.0}), first_two
+    assert storage.put_if_absent(path, b"one", synced=True)
+    assert not storage.put_if_absent(path, b"two", synced=True)
+    assert storage.read(path) == b"one"
+    assert through.happened == {kind: 2}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_failed_read_is_repeated(through: Unreliable, kind: str, tmp_path: Path) -> None:
+    storage, root, left = storage_of("s3://lake"), f"s3://lake{tmp_path}", [1]
+    for name in ("a", "b"):
+        storage.put(f"{root}/{name}", name.encode() * 10_000, synced=True)
+
+    def first(method: str, _: str) -> bool:
+        left[0] -= method == "GET"
+        return method == "GET" and left[0] >= 0
+
+    through.picks, through.faults = first, Faults(**{kind: 1.0})
+    assert storage.read(f"{root}/a") == b"a" * 10_000
+    left[0] = 1
+    assert sorted(storage.names(root)) == ["a", "b"]
+    assert through.happened == {kind: 2}
+
+
+@pytest.mark.slow
+def test_contended_commits_are_there_once(through: Unreliable, tmp_path: Path) -> None:
+    """Two processes write one log; what they were told is what is there."""
+    through.faults = ALL
+    contended(through, f"s3://lake{tmp_path}/log", writers=2, commits=100)
+    assert through.happened.keys() >= {"lost", "unanswered", "refused", "refused_after", "delayed"}
+
+
+def contended(through: Unreliable, log: str, writers: int, commits: int) -> None:
+    """Let processes write one log at once, and compare what they were told with what is there."""
+    command = [sys.executable, "-m", "tests.support.committer", log, str(commits)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = [
+        subprocess.Popen([*command, str(n)], env=environment, stdout=subprocess.PIPE, text=True) for n in range(writers)
+    ]
+    told = sorted(tuple(each) for one in running for each in json.loads(one.communicate(timeout=3600)[0]))
+    assert [one.returncode for one in running] == [0] * writers
+
+    through.faults = NONE
+    storage = storage_of(log)
+    there = [json.loads(storage.read(f"{log}/{name}")) for name in storage.names(log)]
+    assert sorted((each["writer"], each["number"], each["version"]) for each in there) == told
+    assert sorted(each["version"] for each in there) == list(range(writers * commits))
