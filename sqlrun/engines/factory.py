@@ -9,6 +9,7 @@ from types import MappingProxyType
 from sqlrun.engine_api import Dialect, Engine
 from sqlrun.engines.spark import object_store
 from sqlrun.project import Profile
+from sqlrun.storage import urls
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 # For `auto`, the dialect of the engine that maintains small changes.
@@ -48,13 +49,12 @@ def settings_of(profile: Profile) -> dict[str, str]:
     settings = dict(profile.settings)
     if profile.engine == "duckdb":
         return settings
-    in_s3 = profile.warehouse.startswith(object_store.SCHEME)
+    in_s3 = urls.kind_of(profile.warehouse) == "s3"
     needed = [*(["kafka"] if profile.connections else []), *(["s3"] if in_s3 else [])]
     if needed:
         settings.setdefault("spark.sqlrun.connectors", ",".join(needed))
     if in_s3 and "spark.remote" not in settings:
-        endpoint, region = os.environ.get("AWS_ENDPOINT_URL", ""), os.environ.get("AWS_REGION", "")
-        settings = {**object_store.settings(endpoint, region), **settings}
+        settings = {**object_store.settings(profile.storage, os.environ), **settings}
     return settings
 
 

@@ -34,7 +34,7 @@ class Store:
     def __init__(self, jvm: Any, proxy: s3_proxy.Proxy, endpoint: str) -> None:
         self.jvm, self.proxy, self.client = jvm, proxy, moto_s3.client(endpoint)
         self.conf = jvm.org.apache.hadoop.conf.Configuration()
-        settings = object_store.settings(proxy.endpoint, moto_s3.REGION)
+        settings = object_store.settings({"endpoint": proxy.endpoint, "region": moto_s3.REGION}, {})
         for key, value in settings.items():
             self.conf.set(key.removeprefix("spark.hadoop."), value)
         for key, value in object_store.secrets(settings, moto_s3.KEYS).items():

@@ -12,7 +12,10 @@ from sqlrun.engines.spark import jars, object_store, session
 from sqlrun.errors import EngineError
 from sqlrun.project import Connection, Profile
 
-LOCAL = {"spark.sqlrun.connectors": "s3", **object_store.settings("http://127.0.0.1:9000", "eu-west-1")}
+LOCAL = {
+    "spark.sqlrun.connectors": "s3",
+    **object_store.settings({"endpoint": "http://127.0.0.1:9000", "region": "eu-west-1"}, {}),
+}
 KEYS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hush"}
 
 
@@ -104,7 +107,7 @@ def test_credentials_stay_where_nothing_asks_for_them(settings):
 
 
 def test_amazons_own_store_needs_no_endpoint():
-    found = object_store.settings()
+    found = object_store.settings({}, {})
 
     assert set(found) == set(object_store.FIXED)
     assert found["spark.delta.logStore.s3.impl"] == "org.sqlrun.delta.ConditionalLogStore"

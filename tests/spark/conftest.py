@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlrun.engines.spark import object_store
 from sqlrun.engines.spark.engine import SparkEngine
 from tests.support.servers import jars
 
@@ -32,11 +35,17 @@ CLEARED = 10
 
 
 def connectors() -> dict[str, str]:
-    """Return the setting for the jars of the Kafka connector, if they can be had."""
-    try:
-        return {"spark.jars": ",".join(map(str, jars.SPARK_KAFKA.files()))}
-    except jars.MissingError:
-        return {}
+    """Return the settings for the jars of the Kafka connector, if there are any, and with STORE=s3 for those of S3."""
+    found: list[Path] = []
+    in_s3 = os.environ.get("STORE") == "s3"
+    with suppress(jars.MissingError):
+        found += jars.SPARK_KAFKA.files()
+    if not in_s3:
+        return {"spark.jars": ",".join(map(str, found))} if found else {}
+    jars.log_store()
+    found += jars.S3A.files()
+    settings = object_store.settings({}, os.environ)
+    return {"spark.jars": ",".join(map(str, found)), "spark.sqlrun.connectors": "s3", **settings}
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""The reference project on a standalone cluster of a master and two workers, which tests kill while ticks run."""
+"""The reference project on a standalone cluster of a master and two workers, which tests kill while ticks run.
+
+Its warehouse is in S3, so that executors and the driver share nothing but the store.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster_day import LONGEST, Day
-from tests.support.servers import spark_cluster
+from tests.support.servers import jars, spark_cluster
+from tests.support.servers.object_stores import S3
 from tests.support.servers.spark_cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -47,9 +51,12 @@ def await_executors(cluster: Cluster, process: subprocess.Popen[bytes]) -> list[
     return found
 
 
-def test_numbers_are_right_whatever_dies(tmp_path: Path, cluster: Cluster) -> None:
+def test_numbers_are_right_whatever_dies(tmp_path: Path, cluster: Cluster, s3: S3) -> None:
     """An executor, then a worker, then the driver die in the middle of ticks; every tick is there once."""
-    day = Day(tmp_path / "project", cluster.settings)
+    jars.log_store()
+    # Tests need no network: Ivy would look for the jars there.
+    settings = {**cluster.settings, "spark.jars": ",".join(map(str, jars.S3A.files()))}
+    day = Day(tmp_path / "project", settings, s3.warehouse(tmp_path), s3.environment)
 
     def kill_an_executor_and_a_worker(process: subprocess.Popen[bytes]) -> None:
         os.kill(await_executors(cluster, process)[0], signal.SIGKILL)

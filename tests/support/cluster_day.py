@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.publish.reader import find, query
@@ -19,6 +20,7 @@ from tests.support.script import FIVE, SETTINGS, START, to_minute
 from tests.support.whole import differences
 
 BUILD = (sys.executable, "-m", "sqlrun", "build", "--profile", "cluster", "--skip-tests", "--quiet")
+NOTHING: Mapping[str, str] = MappingProxyType({})
 # Seconds of a build.
 LONGEST = 240
 
@@ -26,10 +28,14 @@ LONGEST = 240
 class Day:
     """A project whose ticks run on the cluster, each in a process of its own."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], warehouse: str = "", variables: Mapping[str, str] = NOTHING
+    ) -> None:
+        """`warehouse`: a URL; `variables`: those of its store."""
         self.root = copy_project(folder)
-        self.written = 0
-        profile = {"engine": "spark", "warehouse": "warehouse/cluster", "threads": 2, "settings": settings}
+        self.written, self.environment = 0, {**_environment(), **variables}
+        self.warehouse = warehouse or str(self.root / "warehouse" / "cluster")
+        profile = {"engine": "spark", "warehouse": self.warehouse, "threads": 2, "settings": settings}
         (self.root / "profiles" / "cluster.yml").write_text(json.dumps(profile))
 
     def land(self, number: int, since: timedelta = FIVE) -> None:
@@ -45,7 +51,7 @@ class Day:
         output = self.root / f"build{number}.log"
         with output.open("wb") as to:
             process = subprocess.Popen(
-                command, cwd=self.root, env=_environment(), start_new_session=True, stdout=to, stderr=to
+                command, cwd=self.root, env=self.environment, start_new_session=True, stdout=to, stderr=to
             )
         try:
             if meanwhile is not None:
@@ -62,7 +68,7 @@ class Day:
         (self.root / "profiles" / "debugged.yml").write_text(json.dumps(json.loads(file.read_text()) | profile))
         command = [sys.executable, "-m", "sqlrun", "debug", "--profile", "debugged"]
         done = subprocess.run(
-            command, cwd=self.root, env=_environment(), capture_output=True, text=True, timeout=LONGEST
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=LONGEST
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()
@@ -70,7 +76,7 @@ class Day:
     def check(self, number: int) -> None:
         """Compare all tables with their queries on DuckDB, and the rows with the lines."""
         site = Site(self.root, DuckDBEngine())
-        site.warehouse = str(self.root / "warehouse" / "cluster")
+        site.warehouse = self.warehouse
         site.ledger = type(site.ledger)(site.warehouse, site.prepared.project.name)
         assert differences(site, START + number * FIVE) == {}
         published = site.ledger.read().published

@@ -38,7 +38,8 @@ def main(work: dict[str, Any]) -> None:
     write_deltalake(URL, rows, storage_options=near)
     settings = {
         "spark.master": "local[4]", "spark.driver.memory": "1g", "spark.sqlrun.connectors": "s3",
-        **object_store.settings(work["endpoint"], moto_s3.REGION), **work.get("settings", {}),
+        **object_store.settings({"endpoint": work["endpoint"], "region": moto_s3.REGION}, {}),
+        **work.get("settings", {}),
     }  # fmt: skip
     session = session_of(settings)
     session.read.format("delta").load(URL).count()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SCHEME = "s3://"
 LOG_STORE = "org.sqlrun.delta.ConditionalLogStore"
 S3A = "spark.hadoop.fs.s3a."
 FILES = "spark.hadoop.fs.s3.impl"
 # Delta asks for the log store by the scheme of a table's path; tables of others may be named by the other one.
 STORES = ("spark.delta.logStore.s3.impl", "spark.delta.logStore.s3a.impl")
 FIXED = {FILES: "org.apache.hadoop.fs.s3a.S3AFileSystem", **dict.fromkeys(STORES, LOG_STORE)}
+ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
 # Hadoop's names of the environment's credentials.
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "fs.s3a.access.key",
@@ -19,20 +19,26 @@ SECRETS = {
 }
 
 
-def settings(endpoint: str = "", region: str = "") -> dict[str, str]:
-    """Return the settings, without credentials; "" means Amazon's own endpoint, and the region that the SDK finds.
+def settings(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings, without credentials, by a profile's `storage:` options and the environment.
 
-    >>> settings("http://store:9000")["spark.hadoop.fs.s3a.path.style.access"]
+    Without an endpoint it is Amazon's own, and without a region the one that the SDK finds.
+
+    >>> settings({"endpoint": "http://store:9000"}, {})["spark.hadoop.fs.s3a.path.style.access"]
     'true'
     """
     found = dict(FIXED)
+    endpoint = options.get("endpoint") or environment.get("AWS_ENDPOINT_URL")
+    region = options.get("region") or environment.get("AWS_REGION")
     if endpoint:
         found[f"{S3A}endpoint"] = endpoint
         # Stores other than Amazon's seldom have a host name for each bucket.
-        found[f"{S3A}path.style.access"] = "true"
+        found[f"{S3A}path.style.access"] = str(options.get("virtual_hosted_style") != "true").lower()
         found[f"{S3A}connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
     if region:
         found[f"{S3A}endpoint.region"] = region
+    if options.get("skip_signature") == "true":
+        found[f"{S3A}aws.credentials.provider"] = ANONYMOUS
     return found
 
 
