@@ -16,7 +16,7 @@ SHARE := 1/1
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench lint clean servers java chromium maven again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench ecosystem lint clean servers java chromium maven again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ soak: $(INSTALLED) ## Run 3,000 ticks (TICKS=... ENGINE=spark) in one process: m
 bench: java $(INSTALLED) ## Compare sqlrun with its rivals at SIZES=20k,1m orders (CONTENDERS=... WITHOUT=... TICKS=3 BACKFILL=5m)
 	$(BIN)/python -m benchmarks.bench --sizes "$(SIZES)" --contenders "$(CONTENDERS)" --without "$(WITHOUT)" \
 		--ticks $(or $(TICKS),3) --backfill "$(BACKFILL)"
+
+ecosystem: $(INSTALLED) ## Ask Kubernetes' schemas, Dagster and Airflow about the files in deploy/, each in its own environment
+	$(BIN)/python -m tests.deploy.ecosystem
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

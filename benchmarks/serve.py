@@ -343,6 +343,11 @@ def served(work: Path, port: int) -> subprocess.Popen[bytes]:
     for room in ("models", "macros", "seeds", "profiles", "tests/fixtures"):
         shutil.copytree(ROOT / room, work / room)
     shutil.copy(ROOT / "pyproject.toml", work)
+    return started(work, port)
+
+
+def started(work: Path, port: int) -> subprocess.Popen[bytes]:
+    """Start `sqlrun serve` on a project's folder, and wait until it answers."""
     arguments = [
         sys.executable,
         "-m",
@@ -358,7 +363,7 @@ def served(work: Path, port: int) -> subprocess.Popen[bytes]:
     env = {**os.environ, "SQLRUN_SERVE_KEY": SECRET, "PYTHONPATH": str(ROOT)}
     with (work / "access.log").open("wb") as log:
         process = subprocess.Popen(arguments, env=env, stdout=log, stderr=subprocess.STDOUT)
-    for _ in range(600):
+    for _ in range(1800):
         with socket.socket() as one:
             if not one.connect_ex(("127.0.0.1", port)):
                 return process

@@ -92,9 +92,10 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
             continue
         path = f"{ledger.warehouse}/{state.path}"
         assert_lock_held()
-        states[name] = replace(state, version=_compact(path, done, state.version))
+        compacted = _compact(path, done, state.version)
         assert_lock_held()
         _delete_old(path, needed[state.path], clock, done)
+        states[name] = replace(state, version=_after_deletion(path, compacted))
         tell(name)
     assert_lock_held()
     measures.forget(ledger.warehouse, retained[-1].tick, newest.as_of, ledger.env)
@@ -175,6 +176,16 @@ def _compact(path: str, done: Done, version: int | None = None) -> int:
     head = delta_table.head(path)
     assert head is not None
     return head
+
+
+def _after_deletion(path: str, compacted: int) -> int:
+    """Return a table's version after files were deleted, which adds commits without rows.
+
+    Of an older version the next tick would restore the table. Commits of rows by another process stay unpublished.
+    """
+    head = delta_table.head(path)
+    assert head is not None
+    return compacted if delta_table.effective_commits(path, compacted, head) else head
 
 
 def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> None:

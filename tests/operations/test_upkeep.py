@@ -139,6 +139,20 @@ def test_a_file_is_deleted_and_counted_once(site: Site) -> None:
     assert delta_table.head(path) == version
 
 
+def test_the_next_tick_restores_no_table(site: Site) -> None:
+    """Deleting files adds commits; the published tick shows the versions after them."""
+    age(site)
+    done = maintained(site, 1)
+    at = START + (TICKS + 1) * FIVE
+    site.write("more.jsonl", [order("new", at - FIVE)])
+
+    assert done.files > 0
+    assert site.tick(at).published
+    restored = [log for log in Path(site.warehouse).rglob("_delta_log/*.json") if "RESTORE" in log.read_text()]
+    assert restored == []
+    assert differences(site, at) == {}
+
+
 def test_a_second_run_has_nothing_to_do(site: Site) -> None:
     maintained(site, 2)
 
@@ -203,7 +217,8 @@ def test_logs_and_system_tables_shrink_and_retained_ticks_stay(site: Site) -> No
     assert not (rows / f"{0:020}.json").exists()
     assert not (Path(site.ledger.path) / "_delta_log" / f"{0:020}.json").exists()
     assert {tick: site.everything(tick) for tick in before if tick > TICKS - 1} == {TICKS: before[TICKS]}
-    assert [entry.tick for entry in site.ledger.entries()] == [TICKS + 1, TICKS]
+    # The second vacuum deleted files, and published the versions after that.
+    assert [entry.tick for entry in site.ledger.entries()] == [TICKS + 2, TICKS + 1, TICKS]
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
     assert site.tick(START + (TICKS + 1) * FIVE).published
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
