@@ -113,7 +113,7 @@ class Script:
 
     def distinct(self, pieces: Iterable[str], name: str) -> str:
         """Return the name of one part with the distinct rows of SELECTs, each of which has distinct rows."""
-        return self.part("\nunion\n".join(pieces), name)
+        return self.part("\nunion\n".join(dict.fromkeys(pieces)), name)
 
     def stored(self, text: str, column: StoredColumn) -> str:
         """Return a value as a column stores it: in its type, under its name."""
