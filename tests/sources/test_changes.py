@@ -112,6 +112,16 @@ def holds(site: Site, seed: int, transactions: int = 60) -> None:
     assert history(site) == expected_history(database)
 
 
+def test_hidden_tables_store_the_columns_that_the_query_reads(tmp_path: Path) -> None:
+    """A large value that no model asks for isn't copied."""
+    project(tmp_path, ENGINE)
+    (model,) = (model for model in prepared(tmp_path).workspace.models if model.name == "docs_history")
+
+    stored = {stage.name: {c.name for c in stage.columns} for stage in model.stages}
+    assert stored["docs_history__state_1"] == {"id", "name", "op", "position", "committed_at"}
+    assert not any("body" in columns for columns in stored.values())
+
+
 @pytest.mark.slow
 def test_each_tick_has_the_rows_of_that_moment(tmp_path: Path) -> None:
     """A log that comes in its order is the database as it was at the end of each batch."""
