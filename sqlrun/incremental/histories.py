@@ -88,7 +88,7 @@ def statement(
         return _writing(stage, script, f"select {names} from {fresh}")
     held = _held(stage, script, earlier)
     if touched is not None:
-        joined = script.semi_join(held, touched, numbers(keys).items())
+        joined = script.semi_join(held, touched, numbers(keys).items(), stage.null_safe)
         listed = script.names((c.name for c in stage.columns), "l")
         held = script.part(f"select {listed} from {joined}", "held")
     versions = _Versions(stage, script, fresh, held, keys)

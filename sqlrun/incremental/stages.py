@@ -199,7 +199,8 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         return _one_row(stage, target, root)
     if key is None:
         return _without_key(stage, target, root, copies)
-    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+    known = root.types()
+    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable and known[c.name].nullable)
     if properties.is_linear(root):
         why = Reason("SR544", "sqlrun replaces the rows of each changed input row, found by the grain")
         return stage("rows", "merge", why, key=key, null_safe=null_safe)

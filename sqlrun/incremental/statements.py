@@ -365,7 +365,7 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
 
 def _old_keys(stage: Stage, script: Script, touched: str, names: tuple[str, ...]) -> str:
     own = script.table(stage.name, "old")
-    joined = script.semi_join(own, touched, numbers(names).items())
+    joined = script.semi_join(own, touched, numbers(names).items(), stage.null_safe)
     return f"select {script.names(stage.key, 'l')} from {joined}"
 
 
@@ -378,7 +378,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
         return final
     # A stored, affected key without a new row is gone. Its other columns don't matter to the deletion.
     word = sql.anti_join(script.dialect)
-    on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
+    on = script.matching(((k, k) for k in stage.key), stage.null_safe)
     gone = ", ".join(
         f"l.{script.name(c.name)}" if c.name in stage.key else script.stored("null", c) for c in stage.columns
     )
