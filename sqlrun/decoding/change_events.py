@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.decoding import event_forms, json_lines
-from sqlrun.decoding.formats import ChangeLines
+from sqlrun.decoding.formats import ChangeLines, FirstTable
 from sqlrun.decoding.records import Fault, quoted, table
 from sqlrun.decoding.scalar_text import date_text, time_text, unscaled_text
 from sqlrun.decoding.undecodable import Undecodable
@@ -111,10 +111,15 @@ _Writer = Callable[[Event, Sequence[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class ChangeEvents:
-    """What turns change events into lines. `columns` are all columns of the source."""
+    """What turns change events into lines. `columns` are all columns of the source.
+
+    `first_table` returns the whole name of the table of the source's first event; its argument is that of an event.
+    """
 
     changes: Changes
     columns: tuple[Column, ...]
+    first_table: FirstTable | None = None
+    _firsts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _declared: dict[str, Column] = field(init=False, repr=False)
     _order: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
     _tells_unavailable: bool = field(init=False, repr=False)
@@ -321,9 +326,21 @@ class ChangeEvents:
         wanted = self.changes.table
         if not wanted:
             return
-        parts = [str(source[part]) for part in ("db", "schema", "table") if source.get(part)]
-        if ".".join(parts[-len(wanted.split(".")) :]) != wanted:
-            raise OtherTable(f"the change event is of the table `{'.'.join(parts)}`, not of `{wanted}`")
+        name = ".".join([str(source[part]) for part in ("db", "schema", "table") if source.get(part)])
+        if name == wanted:
+            return
+        if not name.endswith(f".{wanted}"):
+            raise OtherTable(f"the change event is of the table `{name}`, not of `{wanted}`")
+        if self.first_table is None:
+            return
+        first = self._firsts.get(name)
+        if first is None:
+            first = self._firsts[name] = self.first_table(name)
+        if first != name:
+            raise Undecodable(
+                f"the change event is of the table `{name}`, and the source's first one was of `{first}`: several "
+                f"tables have the name `{wanted}`. Declare the longer name of one as `table` of `cdc`"
+            )
 
 
 def decode(form: ChangeLines, data: bytes) -> pa.Table:
@@ -331,7 +348,7 @@ def decode(form: ChangeLines, data: bytes) -> pa.Table:
 
     A file of the embedded engine has the events of all tables: the reason of another table's is `OTHER_TABLE`.
     """
-    events = ChangeEvents(form.changes, form.columns)
+    events = ChangeEvents(form.changes, form.columns, form.first_table)
     lines, faults = list[str](), dict[int, Fault]()
     for number, text in enumerate(json_lines.lines(data).to_pylist()):
         try:

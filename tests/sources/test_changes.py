@@ -291,6 +291,55 @@ def test_what_is_no_change_is_quarantined(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def of_another_database(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return events as another database under the same name sends them, with other keys."""
+    found: list[dict[str, Any]] = json.loads(json.dumps(events))
+    for event in found:
+        event["source"]["db"] = "crm"
+        for row in (event["before"], event["after"]):
+            if row is not None:
+                row["id"] += 1000
+    return found
+
+
+def never_mix(site: Site) -> None:
+    """Land events of two databases with one name: the first event says which database it is, in later ticks, too."""
+    database = Database(1)
+    database.run(6)
+    other = of_another_database(database.log[:2])
+    for number, batch in enumerate(([*database.log[:4], other[0]], [other[1], *database.log[4:]])):
+        site.write(f"{number}.json", lines(batch))
+        assert site.tick(AT + timedelta(minutes=5 * number)).published
+
+    assert current(site) == expected(database)
+    reason = (
+        "the change event is of the table `crm.public.docs`, and the source's first one was of `shop.public.docs`: "
+        "several tables have the name `public.docs`. Declare the longer name of one as `table` of `cdc`"
+    )
+    assert quarantined(site) == [reason] * 2
+
+
+@pytest.mark.slow
+def test_two_databases_of_one_name_never_mix(tmp_path: Path) -> None:
+    never_mix(project(tmp_path, ENGINE))
+
+
+def test_a_full_name_is_of_one_database(tmp_path: Path) -> None:
+    """Whichever database comes first: a file's events of the other one are dropped as those of other tables are."""
+    project(tmp_path, ENGINE)
+    declared = tmp_path / "models/_sources.yml"
+    declared.write_text(declared.read_text().replace("table: public.docs", "table: shop.public.docs"))
+    site, database = Site(tmp_path, ENGINE), Database(1)
+    database.run(6)
+    site.write("a.json", lines([*of_another_database(database.log[:2]), *database.log]))
+    assert site.tick(AT).published
+
+    assert current(site) == expected(database)
+    assert quarantined(site) == []
+    (batch,) = intake.read(site.warehouse, "")
+    assert (batch["dropped"], batch["unexplained"]) == (2, 0)
+
+
 def test_a_topic_has_no_events_of_other_tables(tmp_path: Path, broker: Broker) -> None:
     """Two databases under one name would mix their rows: such an event is quarantined, with both names."""
     site, topic = of_topic(tmp_path, ENGINE, broker)
@@ -298,12 +347,13 @@ def test_a_topic_has_no_events_of_other_tables(tmp_path: Path, broker: Broker) -
     database.run(9)
     other = json.loads(json.dumps(database.log[0]))
     other["source"]["table"] = "other"
-    topics.produce(broker, topic, values([*database.log, other]))
+    topics.produce(broker, topic, values([*database.log, other, *of_another_database(database.log[:1])]))
     assert site.tick(AT).published
     assert current(site) == expected(database)
 
-    (reason,) = quarantined(site)
-    assert reason == "the change event is of the table `shop.public.other`, not of `public.docs`"
+    of_a_database, of_a_table = quarantined(site)
+    assert of_a_table == "the change event is of the table `shop.public.other`, not of `public.docs`"
+    assert "of the table `crm.public.docs`, and the source's first one was of `shop.public.docs`" in of_a_database
 
 
 def values(events: Iterable[dict[str, Any]]) -> list[Message]:
