@@ -22,7 +22,7 @@ from sqlrun.incremental.operators.latest import Latest
 from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.translate.translate import inline
-from sqlrun.project import state_table
+from sqlrun.project import NEW_RECORD, state_table
 from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.refusals import Reason, Refusal
 
@@ -44,6 +44,19 @@ class History:
     tracked: tuple[str, ...]
     updated_at: str
     ends_deleted: bool
+    marks_deleted: bool
+
+    @property
+    def hard_deletes(self) -> str:
+        """Return the setting `hard_deletes`."""
+        return NEW_RECORD if self.marks_deleted else "invalidate" if self.ends_deleted else "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The table of a history before its new one; `marks_deleted` as in `History`."""
+
+    columns: tuple[StoredColumn, ...]
     marks_deleted: bool
 
 

@@ -27,7 +27,7 @@ from sqlrun.incremental.operators.touched_keys import numbers
 from sqlrun.incremental.operators.window import useful
 from sqlrun.incremental.parts import split
 from sqlrun.incremental.script import WEIGHT, Moment, Script
-from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
+from sqlrun.incremental.stages import ONE, Earlier, Stage, Term, collapse, sums
 from sqlrun.transpile import writer as sql
 
 
@@ -36,14 +36,14 @@ class Tick:
     """What a stage sees of a tick: the clock, the changed inputs, and whether its table is new.
 
     `whole`: the table exists but is recomputed from scratch in this tick; only rows that differ are written.
-    `earlier`: the columns of a history's table before this new one.
+    `earlier`: a history's table before this new one.
     """
 
     moment: Moment
     changed: frozenset[str]
     fresh: bool
     whole: bool = False
-    earlier: tuple[StoredColumn, ...] | None = None
+    earlier: Earlier | None = None
 
 
 @dataclass(frozen=True, slots=True)
