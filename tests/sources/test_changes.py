@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli.main import main
+from sqlrun.decoding import change_events
 from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
@@ -227,6 +230,59 @@ def test_an_event_that_cannot_be_placed_is_quarantined(tmp_path: Path, change: A
 
     assert current(site) == expected(database)
     assert len(quarantined(site)) == 1 and reason in quarantined(site)[0], quarantined(site)
+
+
+# Values of a `decimal(5,2)`, as the unscaled number and its scale; None: it has more digits on one side of the point.
+DECIMALS = {
+    (99999, 2): "999.99", (-99999, 2): "-999.99", (100000, 2): None, (-100000, 2): None, (1005, 3): None,
+    (99999, 3): None, (1500, 3): None, (7, 0): "7.00", (1000, 0): None, (1, -2): "100.00", (1, -3): None,
+    (10**40, 2): None, (-(10**40), 42): None,
+}  # fmt: skip
+
+
+def prices(unscaled: int, scale: int, decimals: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the forms of a decimal in an event, each with the event's schema, if it has one."""
+    size = unscaled.bit_length() // 8 + 1
+    data = base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+    field = {"field": "price", "name": change_events.DECIMAL, "parameters": {"scale": str(scale)}}
+    yield data, {"fields": [{"field": "after", "fields": [field]}]}
+    yield {"scale": scale, "value": data}, None
+    if decimals == "text":
+        yield f"{Decimal(unscaled).scaleb(-scale):f}", None
+    elif scale == 2:  # that of the column
+        yield data, None
+
+
+def decimals_are_exact(folder: Path, engine: Engine, decimals: str) -> None:
+    """Land decimals: one beyond the declared precision is quarantined, and no other one."""
+    types = {"id": "bigint", "price": "decimal(5,2)", "op": "string", "position": "string"}
+    about = {"op": ", from: op", "position": ", from: position"}
+    cdc = f"format: debezium, key: [id], table: public.docs, decimals: {decimals}"
+    query = "select id, price, op, position from {{ source('shop', 'docs') }}"
+    source = change_site.source("docs", "path: data/orders", cdc, types, about)
+    site = change_site.written(folder, engine, source, {"changes": (query, "id, position", types)})
+    sent, found = list[dict[str, Any]](), dict[int, str | None]()
+    for (unscaled, scale), value in DECIMALS.items():
+        for price, schema in prices(unscaled, scale, decimals):
+            key = len(sent) + 1
+            place = {"db": "shop", "schema": "public", "table": "docs", "lsn": key}
+            event = {"op": "c", "before": None, "after": {"id": key, "price": price}, "source": place}
+            sent.append(event if schema is None else {"schema": schema, "payload": event})
+            found[key] = value
+    site.write("a.json", lines(sent))
+    assert site.tick(AT).published
+
+    rows = {row["id"]: str(row["price"]) for row in site.rows("changes")}
+    assert rows == {key: value for key, value in found.items() if value is not None}
+    assert set(quarantined(site)) == {"price: not of type decimal(5, 2)"}
+    (batch,) = intake.read(site.warehouse, "")
+    assert (batch["quarantined"], batch["unexplained"]) == (len(found) - len(rows), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decimals", ["bytes", "text"])
+def test_a_decimal_beyond_the_declared_precision_is_quarantined(tmp_path: Path, decimals: str) -> None:
+    decimals_are_exact(tmp_path, ENGINE, decimals)
 
 
 @pytest.mark.slow
