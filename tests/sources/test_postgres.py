@@ -215,3 +215,30 @@ def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Post
     texts = "".join(file.read_text() for file in files(engine))
     assert ("__debezium_unavailable_value" in texts) == (identity == "default") and '"op":"t"' in texts
     assert (unknown > 0) == (identity == "default")
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_publication_without_the_table_is_silent(tmp_path: Path, postgres: Postgres) -> None:
+    """The snapshot comes, and no change after it. The database's catalogue says so; an added table's changes come."""
+    site = project(tmp_path / "project", DuckDBEngine())
+    postgres.run(f"{TABLES} create publication dbz_publication for table marks;")
+    engine = ChangeEngine(postgres, site.orders, tmp_path / "engine.log")
+    published = (
+        "select schemaname || '.' || tablename as name from pg_publication_tables where pubname = 'dbz_publication'"
+    )
+    try:
+        engine.start()
+        postgres.run("update docs set name = 'missed' where id = 1; delete from docs where id = 2")
+        settle(postgres, engine, 1)
+        assert site.tick(AT).published
+        assert {row["name"] for row in site.rows("docs") if row["id"] in (1, 2)} == {"old"}
+        assert postgres.rows(published) == [{"name": "public.marks"}]
+
+        postgres.run("alter publication dbz_publication add table docs")
+        postgres.run("update docs set name = 'seen' where id = 3")
+        settle(postgres, engine, 2)
+    finally:
+        engine.kill()
+    assert site.tick(AT + timedelta(minutes=5)).published
+    assert {row["id"]: row["name"] for row in site.rows("docs") if row["id"] <= 3} == {1: "old", 2: "old", 3: "seen"}
