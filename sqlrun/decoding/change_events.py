@@ -13,18 +13,16 @@ columns with defaults, and a large value that a change left alone is NULL and na
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.decoding import event_forms, json_lines
-from sqlrun.decoding.formats import ChangeLines
+from sqlrun.decoding.formats import ChangeLines, FirstTable
 from sqlrun.decoding.records import Fault, quoted, table
-from sqlrun.decoding.scalar_text import decimal_text
+from sqlrun.decoding.scalar_text import date_text, time_text, unscaled_text
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import MAXWELL, OLD, Changes, Column
 
@@ -45,7 +43,6 @@ UNAVAILABLE: tuple[object, ...] = (
 # Order of changes at one position: a snapshot's row is older than a change, and a key changes by delete and insert.
 RANKS = {"r": 0, "d": 1, "t": 1, "c": 2, "u": 2}
 TRUNCATE, DELETE, MESSAGE = "t", "d", "m"
-NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000}
 # Units of a number by the name of its schema.
 UNIT_OF = {
     "io.debezium.time.Timestamp": "milliseconds",
@@ -59,7 +56,6 @@ SCALE = re.compile(r"decimal\([0-9]+, ?([0-9]+)\)")
 NESTED = ("array<", "struct<", "map<")
 WHOLE = ("bigint", "int", "smallint", "tinyint")
 BOOLEANS = {"0": "false", "1": "true"}
-EPOCH = datetime(1970, 1, 1)
 # What the names of an event's own fields begin with in a flat object, the more exact one last.
 FLAT = ("__", "__source_")
 ENGINE = frozenset({"topic", "key", "value"})
@@ -115,10 +111,15 @@ _Writer = Callable[[Event, Sequence[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class ChangeEvents:
-    """What turns change events into lines. `columns` are all columns of the source."""
+    """What turns change events into lines. `columns` are all columns of the source.
+
+    `first_table` returns the whole name of the table of the source's first event; its argument is that of an event.
+    """
 
     changes: Changes
     columns: tuple[Column, ...]
+    first_table: FirstTable | None = None
+    _firsts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _declared: dict[str, Column] = field(init=False, repr=False)
     _order: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
     _tells_unavailable: bool = field(init=False, repr=False)
@@ -292,7 +293,7 @@ class ChangeEvents:
         if kind.startswith("decimal"):
             return self._decimal(kind, value, schema)
         if isinstance(value, _Number) and kind == "date":
-            return _date(value)
+            return date_text(value)
         if isinstance(value, _Number) and kind == "boolean":
             # MySQL's booleans are the numbers 0 and 1.
             return BOOLEANS.get(value, str(value))
@@ -300,7 +301,7 @@ class ChangeEvents:
             unit = UNIT_OF.get(str(schema.get("name"))) or self.changes.unit(name)
             if not unit:
                 raise Undecodable(f"`{name}` is a number. Declare its unit: `times: {{{name}: milliseconds}}` of `cdc`")
-            return _time(value, unit)
+            return time_text(value, unit)
         if type(value) is str and kind.startswith(NESTED):
             # The text of a column of type json.
             return _written(_json(value))
@@ -310,22 +311,36 @@ class ChangeEvents:
 
     def _decimal(self, kind: str, value: Any, schema: Mapping[str, Any]) -> str:
         if isinstance(value, dict) and value.keys() == {"scale", "value"}:
-            return _unscaled(value["value"], str(value["scale"]))
+            return unscaled_text(value["value"], str(value["scale"]))
         if type(value) is not str:
             return _written(value)
         if schema.get("name") == DECIMAL:
-            return _unscaled(value, str(schema.get("parameters", {}).get("scale", "0")))
+            return unscaled_text(value, str(schema.get("parameters", {}).get("scale", "0")))
         found = SCALE.fullmatch(kind)
         if self.changes.decimals == "bytes" and found:
-            return _unscaled(value, found[1])
+            return unscaled_text(value, found[1])
         return value if NUMBER.fullmatch(value) else quoted(value)
 
     def _check_table(self, source: Mapping[str, Any]) -> None:
         """Raise Undecodable for an event of another table than the declared one."""
         wanted = self.changes.table
-        parts = [str(source[part]) for part in ("db", "schema", "table") if source.get(part)]
-        if wanted and ".".join(parts[-len(wanted.split(".")) :]) != wanted:
-            raise OtherTable(f"the change event is of the table `{'.'.join(parts)}`, not of `{wanted}`")
+        if not wanted:
+            return
+        name = ".".join([str(source[part]) for part in ("db", "schema", "table") if source.get(part)])
+        if name == wanted:
+            return
+        if not name.endswith(f".{wanted}"):
+            raise OtherTable(f"the change event is of the table `{name}`, not of `{wanted}`")
+        if self.first_table is None:
+            return
+        first = self._firsts.get(name)
+        if first is None:
+            first = self._firsts[name] = self.first_table(name)
+        if first != name:
+            raise Undecodable(
+                f"the change event is of the table `{name}`, and the source's first one was of `{first}`: several "
+                f"tables have the name `{wanted}`. Declare the longer name of one as `table` of `cdc`"
+            )
 
 
 def decode(form: ChangeLines, data: bytes) -> pa.Table:
@@ -333,7 +348,7 @@ def decode(form: ChangeLines, data: bytes) -> pa.Table:
 
     A file of the embedded engine has the events of all tables: the reason of another table's is `OTHER_TABLE`.
     """
-    events = ChangeEvents(form.changes, form.columns)
+    events = ChangeEvents(form.changes, form.columns, form.first_table)
     lines, faults = list[str](), dict[int, Fault]()
     for number, text in enumerate(json_lines.lines(data).to_pylist()):
         try:
@@ -386,44 +401,6 @@ def _written(value: Any) -> str:
             return f"{{{','.join(f'{quoted(name)}:{_written(one)}' for name, one in value.items())}}}"
 
 
-def _unscaled(value: Any, scale: str) -> str:
-    """Return a decimal from its unscaled value, the two's complement in base64.
-
-    >>> _unscaled("AYY=", "2"), _unscaled("/w==", "3"), _unscaled("AA==", "0"), _unscaled("AQ==", "-2")
-    ('3.90', '-0.001', '0', '100')
-    """
-    try:
-        digits, places = base64.b64decode(str(value), validate=True), int(scale)
-    except (binascii.Error, ValueError):
-        raise Undecodable("a decimal isn't the bytes of a number") from None
-    return f"{decimal_text(digits, max(places, 0))}{'0' * -places}"
-
-
-def _date(days: str) -> str:
-    """Return a date from its days since 1970; any other number as it is, so that it is quarantined.
-
-    >>> _date("20000"), _date("-1"), _date("99999999")
-    ('"2024-10-04"', '"1969-12-31"', '99999999')
-    """
-    try:
-        return f'"{date(1970, 1, 1) + timedelta(days=int(days))}"'
-    except (ValueError, OverflowError):
-        return days
-
-
-def _time(number: str, unit: str) -> str:
-    """Return a time in UTC from a number since 1970, to the microsecond; any other number as it is.
-
-    >>> _time("1795502118514", "milliseconds"), _time("-1", "microseconds"), _time("1e400", "microseconds")
-    ('"2026-11-24T06:35:18.514000Z"', '"1969-12-31T23:59:59.999999Z"', '1e400')
-    """
-    try:
-        micros = int(number) * NANOSECONDS[unit] // 1000
-        return f'"{(EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")}Z"'
-    except (ValueError, OverflowError):
-        return number
-
-
 def position(event: Event, absent: Sequence[str] = ()) -> str:
     """Return the position of a change in the database's log, as a text that sorts as the changes happened.
 
@@ -452,7 +429,7 @@ def _committed(event: Event, absent: Sequence[str]) -> str:
     """Return when the database committed the change."""
     for name, unit in (("ts_ns", "nanoseconds"), ("ts_us", "microseconds"), ("ts_ms", "milliseconds")):
         if event.source.get(name) is not None:
-            return _time(str(event.source[name]), unit)
+            return time_text(str(event.source[name]), unit)
     return "null"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -9,6 +10,8 @@ from sqlrun.project import Changes, Column
 
 MEGABYTE = 1024 * 1024
 Encoding: TypeAlias = Literal["utf-8", "latin-1", "windows-1252"]
+# Returns the whole name of the table whose events a source lands, by that of an event.
+FirstTable: TypeAlias = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,7 @@ class ChangeLines:
 
     changes: Changes
     columns: tuple[Column, ...]  # all of the source
+    first_table: FirstTable | None = None
 
 
 @dataclass(frozen=True, slots=True)

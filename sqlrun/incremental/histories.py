@@ -20,7 +20,7 @@ from sqlrun.incremental.algebra import Node
 from sqlrun.incremental.operators.touched import restrict
 from sqlrun.incremental.operators.touched_keys import numbers
 from sqlrun.incremental.script import Script
-from sqlrun.incremental.stages import History, Stage, Target
+from sqlrun.incremental.stages import Earlier, History, Stage, Target
 from sqlrun.project import IS_CURRENT, IS_DELETED, NEW_RECORD, VALID_FROM, VALID_TO, Config
 from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
@@ -61,12 +61,10 @@ def _history(columns: tuple[StoredColumn, ...], grain: tuple[str, ...], config: 
     return History(tracked, config.updated_at, config.hard_deletes != "ignore", config.hard_deletes == NEW_RECORD)
 
 
-def statement(
-    stage: Stage, script: Script, full_query: str, earlier: tuple[StoredColumn, ...] | None, *, is_new: bool
-) -> Merge | None:
+def statement(stage: Stage, script: Script, full_query: str, earlier: Earlier | None, *, is_new: bool) -> Merge | None:
     """Return the MERGE of a tick; None if nothing can have changed.
 
-    `is_new`: the table is new. `earlier` are the columns of the table before it, if there was one.
+    `is_new`: the table is new. `earlier` is the table before it, if there was one.
     """
     keys = [name for name in stage.key if name != VALID_FROM]
     touched = None
@@ -88,7 +86,7 @@ def statement(
         return _writing(stage, script, f"select {names} from {fresh}")
     held = _held(stage, script, earlier)
     if touched is not None:
-        joined = script.semi_join(held, touched, numbers(keys).items())
+        joined = script.semi_join(held, touched, numbers(keys).items(), stage.null_safe)
         listed = script.names((c.name for c in stage.columns), "l")
         held = script.part(f"select {listed} from {joined}", "held")
     versions = _Versions(stage, script, fresh, held, keys)
@@ -117,15 +115,21 @@ def _now(script: Script) -> str:
     return parameters.timestamp("as_of", script.dialect)
 
 
-def _held(stage: Stage, script: Script, earlier: tuple[StoredColumn, ...] | None) -> str:
-    """Return the stored versions: of this table, or of the one before it with this one's columns."""
+def _held(stage: Stage, script: Script, earlier: Earlier | None) -> str:
+    """Return the stored versions: of this table, or of the one before it with this one's columns.
+
+    A mark of a deletion is no version of a row: a table that no longer marks them doesn't take it over.
+    """
     if earlier is None:
         return script.table(stage.name, "old")
-    values = {c.name: script.name(c.name) for c in earlier}
-    items = ", ".join(
-        script.stored(({**_deleted(stage, "false"), **values}).get(c.name, "null"), c) for c in stage.columns
-    )
-    return script.part(f"select {items} from {script.table(stage.name, 'earlier')}", "earlier")
+    assert stage.history is not None
+    values, marks, where = {c.name: script.name(c.name) for c in earlier.columns}, script.name(IS_DELETED), ""
+    if stage.history.marks_deleted != earlier.marks_deleted:
+        # Any other column of this name isn't a mark.
+        values[IS_DELETED] = "false" if stage.history.marks_deleted else "null"
+        where = f" where not {marks}" if earlier.marks_deleted else ""
+    items = ", ".join(script.stored(values.get(c.name, "null"), c) for c in stage.columns)
+    return script.part(f"select {items} from {script.table(stage.name, 'earlier')}{where}", "earlier")
 
 
 def _writing(stage: Stage, script: Script, final: str) -> Merge:

@@ -5,7 +5,7 @@ A script knows nothing of a node but how to write it, so operators may import sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -113,7 +113,7 @@ class Script:
 
     def distinct(self, pieces: Iterable[str], name: str) -> str:
         """Return the name of one part with the distinct rows of SELECTs, each of which has distinct rows."""
-        return self.part("\nunion\n".join(pieces), name)
+        return self.part("\nunion\n".join(dict.fromkeys(pieces)), name)
 
     def stored(self, text: str, column: StoredColumn) -> str:
         """Return a value as a column stores it: in its type, under its name."""
@@ -167,10 +167,18 @@ class Script:
         """Return SQL that compares two expressions, NULL equal to NULL."""
         return sql.same(left, right, self.dialect)
 
-    def semi_join(self, left: str, relation: str, keys: Iterable[tuple[str, str]]) -> str:
-        """Return FROM for the rows of `left` whose keys are in `relation`, NULL equal to NULL."""
-        pairs = [(f"l.{self.name(a)}", f"r.{self.name(b)}") for a, b in keys]
-        condition = " and ".join(self.same(a, b) for a, b in pairs) or "true"
+    def matching(self, pairs: Iterable[tuple[str, str]], nullable: Container[str]) -> str:
+        """Return the condition that columns of `l` equal those of `r`, NULL equal to NULL.
+
+        A column of `l` that isn't in `nullable` is compared by `=`: engines then read only the other columns' values of
+        matched rows.
+        """
+        names = [(a, f"l.{self.name(a)}", f"r.{self.name(b)}") for a, b in pairs]
+        return " and ".join(self.same(a, b) if name in nullable else f"{a} = {b}" for name, a, b in names) or "true"
+
+    def semi_join(self, left: str, relation: str, keys: Iterable[tuple[str, str]], nullable: Container[str]) -> str:
+        """Return FROM for the rows of `left` whose keys are in `relation`; `nullable` is that of `matching`."""
+        condition = self.matching(keys, nullable)
         return f"{left} as l {sql.semi_join(self.dialect)} {relation} as r on {condition}"
 
 

@@ -22,7 +22,7 @@ from sqlrun.incremental.operators.latest import Latest
 from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.translate.translate import inline
-from sqlrun.project import state_table
+from sqlrun.project import NEW_RECORD, state_table
 from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.refusals import Reason, Refusal
 
@@ -44,6 +44,19 @@ class History:
     tracked: tuple[str, ...]
     updated_at: str
     ends_deleted: bool
+    marks_deleted: bool
+
+    @property
+    def hard_deletes(self) -> str:
+        """Return the setting `hard_deletes`."""
+        return NEW_RECORD if self.marks_deleted else "invalidate" if self.ends_deleted else "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The table of a history before its new one; `marks_deleted` as in `History`."""
+
+    columns: tuple[StoredColumn, ...]
     marks_deleted: bool
 
 
@@ -199,7 +212,8 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         return _one_row(stage, target, root)
     if key is None:
         return _without_key(stage, target, root, copies)
-    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+    known = root.types()
+    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable and known[c.name].nullable)
     if properties.is_linear(root):
         why = Reason("SR544", "sqlrun replaces the rows of each changed input row, found by the grain")
         return stage("rows", "merge", why, key=key, null_safe=null_safe)

@@ -24,9 +24,10 @@ from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.latest import Latest, OrderKey
 from sqlrun.incremental.operators.touched import restrict
 from sqlrun.incremental.operators.touched_keys import numbers
+from sqlrun.incremental.operators.window import useful
 from sqlrun.incremental.parts import split
 from sqlrun.incremental.script import WEIGHT, Moment, Script
-from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
+from sqlrun.incremental.stages import ONE, Earlier, Stage, Term, collapse, sums
 from sqlrun.transpile import writer as sql
 
 
@@ -35,14 +36,14 @@ class Tick:
     """What a stage sees of a tick: the clock, the changed inputs, and whether its table is new.
 
     `whole`: the table exists but is recomputed from scratch in this tick; only rows that differ are written.
-    `earlier`: the columns of a history's table before this new one.
+    `earlier`: a history's table before this new one.
     """
 
     moment: Moment
     changed: frozenset[str]
     fresh: bool
     whole: bool = False
-    earlier: tuple[StoredColumn, ...] | None = None
+    earlier: Earlier | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,20 +326,22 @@ def _rows(stage: Stage, script: Script) -> Statement | None:
 def _keys(stage: Stage, script: Script) -> Statement | None:
     """Return a MERGE of the recomputed affected groups; an affected key without a row is deleted.
 
-    A row of the result can differ only if its key is affected. So the query restricted to affected keys has every row
-    to write, and the stored affected keys that it lacks are those to delete.
+    A row of the result can differ only if its key is affected, and so are the values of any columns of the key. So the
+    query restricted to affected values has every row to write, and the stored keys with these values that it lacks are
+    those to delete.
     """
     assert stage.node is not None
     node = stage.node
     old = None
     if not script.fresh:
+        names = useful(stage.node, stage.key)
         # Keys of the changes before and after, so that a key whose last row was deleted is among them.
-        pieces = stage.node.support(stage.key, script)
+        pieces = stage.node.support(names, script)
         if not pieces:
             return None
         touched = script.distinct(pieces, "touched")
-        node = restrict(stage.node, touched, numbers(stage.key))
-        old = script.part(_old_keys(stage, script, touched), "old_keys")
+        node = restrict(stage.node, touched, numbers(names))
+        old = script.part(_old_keys(stage, script, touched, names), "old_keys")
     return _replacing(stage, script, _recomputed(stage, script, script.rows(node, "new"), old))
 
 
@@ -360,9 +363,9 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
     return Overwrite(script.text(f"select {_items(stage, script)} from {script.rows(node, 'new')}"), values)
 
 
-def _old_keys(stage: Stage, script: Script, touched: str) -> str:
+def _old_keys(stage: Stage, script: Script, touched: str, names: tuple[str, ...]) -> str:
     own = script.table(stage.name, "old")
-    joined = script.semi_join(own, touched, numbers(stage.key).items())
+    joined = script.semi_join(own, touched, numbers(names).items(), stage.null_safe)
     return f"select {script.names(stage.key, 'l')} from {joined}"
 
 
@@ -375,7 +378,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
         return final
     # A stored, affected key without a new row is gone. Its other columns don't matter to the deletion.
     word = sql.anti_join(script.dialect)
-    on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
+    on = script.matching(((k, k) for k in stage.key), stage.null_safe)
     gone = ", ".join(
         f"l.{script.name(c.name)}" if c.name in stage.key else script.stored("null", c) for c in stage.columns
     )

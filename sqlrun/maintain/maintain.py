@@ -26,14 +26,14 @@ from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions, pruning, statement_cache
 from sqlrun.incremental.compile import Compiled, query_of_any_tick
 from sqlrun.incremental.script import Moment
-from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.stages import Earlier, Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.load.seeds import typed_rows
 from sqlrun.maintain import changed_rows, engine_selection
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.values import TablePlan, state_after
-from sqlrun.project import VERSION_COLUMNS
+from sqlrun.project import IS_DELETED, NEW_RECORD, VERSION_COLUMNS
 from sqlrun.publish.table_state import TableState
 from sqlrun.system_tables import receipts
 
@@ -86,7 +86,8 @@ def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
     others.require_none(stage.name, table.spec.path, base, written.version, context.workspace.project.name)
     wrote = written.receipt.commits > 0
     inputs = {name: (context.states[name].path, context.states[name].version) for name in stage.inputs}
-    context.finish(stage.name, state_after(table, written.version, context.plan.as_of, inputs))
+    content = stage.history.hard_deletes if stage.history is not None else ""
+    context.finish(stage.name, state_after(table, written.version, context.plan.as_of, inputs, content))
     strategy, reason, note = stage.strategy, stage.reason.code, ""
     if choice is not None and tick.whole:
         strategy, reason, note = "full", "SR548", strategy_cost.message(stage.name, choice)
@@ -211,8 +212,8 @@ def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, 
     return Tick(moment, changed, fresh=False), commits
 
 
-def _earlier(stage: Stage, table: TablePlan) -> tuple[StoredColumn, ...] | None:
-    """Return the columns of the table that a new history takes over its versions from; None if there is none.
+def _earlier(stage: Stage, table: TablePlan) -> Earlier | None:
+    """Return the table that a new history takes over its versions from; None if there is none.
 
     Raises: EngineError (SR557) if that table's versions have another key.
     """
@@ -228,7 +229,10 @@ def _earlier(stage: Stage, table: TablePlan) -> tuple[StoredColumn, ...] | None:
             f"{lacks[0]}, so its versions can't be taken over. Restore the key, or begin a history under another name",
             model=stage.model,
         )
-    return tuple(StoredColumn(name, kind) for name, kind in table.earlier.columns)
+    columns = tuple(StoredColumn(name, kind) for name, kind in table.earlier.columns)
+    # Old rows of a ledger don't have the setting.
+    setting = table.earlier.content or stage.history.hard_deletes
+    return Earlier(columns, setting == NEW_RECORD and IS_DELETED in names)
 
 
 def relation(

@@ -16,7 +16,7 @@ from sqlrun.project import Connection, Source
 from sqlrun.publish import environment_paths
 from sqlrun.publish.table_state import TableState, is_source
 from sqlrun.source_api import CompleteTo, SourceReader
-from sqlrun.sources import factory
+from sqlrun.sources import checkpoint, factory
 from sqlrun.sources.whole_transactions import Group
 from sqlrun.system_tables.measure_history import History
 
@@ -62,6 +62,8 @@ class TickContext:
         """Return the reader of a landing model's source. Raises: EngineError if the profile lacks its connection."""
         assert model.source is not None
         reader = factory.reader_of(self.workspace.project.root, model.source, self.connections)
+        folder = f"{self.warehouse}/{checkpoint.path_of(self.plan.tables[model.name].path)}"
+        reader = factory.of_one_table(reader, folder)
         group = self._group_of(model.source)
         return reader if group is None else factory.bound(reader, group)
 

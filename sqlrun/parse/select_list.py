@@ -79,8 +79,11 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
             message = f"column `{column.name}` of the contract is missing in the query, {model.file}"
             yield Problem("SR307", column.place, message, hint)
     for name in sorted({c for c in columns if columns.count(c) > 1}):
-        message = f"duplicate output column `{name}`"
-        yield at("SR308", rendered, selects.get(name), message, "Give one of them another alias.")
+        message, hint = f"duplicate output column `{name}`", "Give one of them another alias."
+        if written is not tree and name in rendered.config.version_columns:
+            message = f"the history `{model.name}` has a column `{name}` that sqlrun computes"
+            hint = "Give the query's column another alias, and list it in the contract."
+        yield at("SR308", rendered, selects.get(name), message, hint)
 
 
 def are_valid_names(tree: exp.Query, config: Config) -> bool:

@@ -46,7 +46,7 @@ class TableState:
     The path of an input that others write is a `source_path` with the commit of the version.
 
     `as_of` is the time of the tick that last maintained the table; `content` the hash of a seed's rows, or
-    of the rules that validated a landing table's lines;
+    of the rules that validated a landing table's lines, or a history's setting `hard_deletes`;
     `checksum` the sum of hashes of its rows (`checksums.py`), "" if unknown;
     `complete` until where a landing table has whole transactions, None if it doesn't take them.
     """

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 from sqlrun.source_api import Position, Positions, SourceReader, Streamed
 from sqlrun.sources import batches, stream_checkpoint
+from sqlrun.storage.factory import storage_of
+
+# The file with the whole name of the table whose change events a source lands.
+TABLE = "table"
 
 
 def path_of(table: str) -> str:
@@ -18,6 +22,18 @@ def began(checkpoint: str) -> str:
     if batches.began(checkpoint):
         return "duckdb"
     return "spark" if stream_checkpoint.began(checkpoint) else ""
+
+
+def first_table(checkpoint: str, name: str) -> str:
+    """Return the whole name of the table of a source's first change event; `name` if there was none before.
+
+    Of events that several processes read at once, any may be the first.
+    """
+    storage, file = storage_of(checkpoint), f"{checkpoint}/{TABLE}"
+    if not storage.is_there(file):
+        storage.make_folder(checkpoint)
+        storage.put_if_absent(file, name.encode(), synced=True)
+    return storage.text(file)
 
 
 def landed(reader: SourceReader, checkpoint: str) -> Positions:

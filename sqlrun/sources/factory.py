@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 from sqlrun.decoding import confluent
 from sqlrun.decoding.change_events import ChangeEvents
+from sqlrun.decoding.formats import ChangeLines
 from sqlrun.errors import SourceError
 from sqlrun.project import JSON, KAFKA, Connection, Source, Topic
 from sqlrun.source_api import SourceReader, Values
-from sqlrun.sources import message_values, whole_transactions
+from sqlrun.sources import checkpoint, message_values, whole_transactions
 from sqlrun.sources.files import Files
 from sqlrun.sources.folder import Folder
 from sqlrun.sources.kafka import Kafka
@@ -71,6 +72,22 @@ def bound(reader: SourceReader, group: Group) -> SourceReader:
     """Return a reader that lands whole transactions."""
     assert isinstance(reader, Kafka)
     return replace(reader, bound=group)
+
+
+def of_one_table(reader: SourceReader, folder: str) -> SourceReader:
+    """Return a reader that quarantines change events of a second table with the declared name.
+
+    The checkpoint `folder` records which one is the first.
+    """
+    first_table = partial(checkpoint.first_table, folder)
+    match reader:
+        case Kafka(values=Changed() as values):
+            events = replace(values.events, first_table=first_table)
+            return replace(reader, values=replace(values, events=events))
+        case Files(form=ChangeLines() as form):
+            return replace(reader, form=replace(form, first_table=first_table))
+        case _:
+            return reader
 
 
 def decoder_of_quarantined(reader: SourceReader) -> DecodeAgain | None:

@@ -135,6 +135,10 @@ QUERIES = {
     "order alone": View("v", "select id, amount from events order by amount", ("id",)),
     "windows apart": View("v", "select id, row_number() over (partition by shop order by id) as a, "
                           "sum(amount) over (partition by kind) as b, count(*) over () as c from events", ("id",)),
+    "versions": View("v", "with w as (select shop, id, n, lead(n) over (partition by shop order by id) as next from events), "
+                     "c as (select w.shop, w.id, count(*) as n from w join log l on w.shop = l.shop and w.n < l.version group by w.shop, w.id) "
+                     "select w.shop, w.id, w.next, c.n from w left join c on w.shop = c.shop and w.id = c.id where w.n is not null",
+                     ("shop", "id")),
     "named window": View("v", "select id, rank() over w as place, sum(n) over (partition by shop order by at, id "
                          "rows between 1 preceding and current row) as some from events window w as (partition by shop order by n)",
                          ("id",)),

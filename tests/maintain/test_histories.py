@@ -207,6 +207,11 @@ class Shop:
             lines.append(json.dumps(row))
         self.site.write(f"{self.number:06}-{self.now:%H%M}-{self.random.random()}.jsonl", lines)
 
+    def write(self, row: Row) -> None:
+        """Write the next state of an order."""
+        self.number += 1
+        self.site.write(f"{self.number:06}.jsonl", [json.dumps({**row, "number": self.number})])
+
     def tick(self, **options: Any) -> TickResult:
         """Run a tick and judge all histories after it."""
         self.now += self.random.choice([0, 1, 1, 2]) * FIVE
@@ -370,6 +375,77 @@ def test_a_new_column_is_null_in_the_versions_that_lack_it(tmp_path: Path) -> No
     assert {row["id"]: row["twice"] for row in rows if row["is_current"]} == {
         row["id"]: 2 * row["id"] for row in shop.site.rows("orders")
     }
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", ["invalidate", "ignore"])
+def test_a_history_that_no_longer_marks_deletions_lacks_the_marks(tmp_path: Path, rule: str) -> None:
+    """A mark is no version of a row. Without its column it would look like one."""
+    shop = Shop(tmp_path, 2, DuckDBEngine())
+    for number, is_gone in ((1, False), (2, False), (1, True), (2, True), (1, False)):
+        order = {"status": "new", "amount": "1.00", "updated_at": f"{shop.now + FIVE:%Y-%m-%dT%H:%M:%SZ}"}
+        shop.write({**order, "id": number, "is_gone": is_gone})
+        shop.now += FIVE
+        shop.tick()
+    files = {"pyproject.toml": (tmp_path / "pyproject.toml").read_text()}
+    for name in ("marking_history", "timed_marking_history"):
+        marks = [row for row in shop.site.rows(name) if row["is_deleted"]]
+        assert {row["is_current"] for row in marks} == {False, True}
+        sql, config = HISTORIES[name]
+        files |= history(name, sql, config.replace("new_record", rule))
+        judge = shop.judges[name]
+        judge.marks_deleted, judge.ends_deleted = False, rule == "invalidate"
+        judge.versions = [one for one in judge.versions if not one.pop("is_deleted", False)]
+    broken.write(tmp_path, files)
+    reopened(shop)
+
+    for _ in range(4):
+        shop.change()
+        shop.tick()
+
+
+@pytest.mark.long
+def test_a_history_that_marks_deletions_from_now_on_has_the_versions_before(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 19, DuckDBEngine())
+    for _ in range(4):
+        shop.change()
+        shop.tick()
+    sql, config = HISTORIES["every_history"]
+    settings = {"pyproject.toml": (tmp_path / "pyproject.toml").read_text()}
+    broken.write(tmp_path, {**settings, **history("every_history", sql, f"{config}, hard_deletes: new_record")})
+    reopened(shop)
+    shop.judges["every_history"].marks_deleted = True
+
+    for _ in range(4):
+        shop.change()
+        shop.tick()
+
+
+def test_a_query_s_own_column_is_no_mark_of_a_deletion(tmp_path: Path) -> None:
+    """It had the name of the mark before the history marked deletions, and has it again after that."""
+    root, columns = project(tmp_path, ()), (*COLUMNS, "is_deleted boolean")
+    own = history("every_history", "select *, id > 1 as is_deleted from {{ ref('orders') }}", columns=columns)
+    sql, _ = HISTORIES["every_history"]
+    marking = history("every_history", sql, ", hard_deletes: new_record")
+    settings = {"pyproject.toml": (root / "pyproject.toml").read_text()}
+    seen = []
+    for number, (files, is_gone) in enumerate([(own, False), (marking, False), (marking, True), (own, False)]):
+        broken.write(root, {**settings, **files})
+        site = Site(root, DuckDBEngine())
+        state = {"number": number, "status": "new", "amount": "1.00", "updated_at": "2026-11-26T12:00:00Z"}
+        lines = [json.dumps({**state, "id": id, "is_gone": is_gone and id == 2}) for id in (1, 2)]
+        site.write(f"{number}.jsonl", lines)
+        assert site.tick(START + number * FIVE).published
+        rows = sorted(site.rows("every_history"), key=lambda row: (row["id"], row["valid_from"]))
+        seen.append([(row["id"], row["is_deleted"], row["is_current"]) for row in rows])
+
+    assert seen == [
+        [(1, False, True), (2, True, True)],
+        [(1, False, True), (2, False, True)],
+        [(1, False, True), (2, False, False), (2, True, True)],
+        # The versions before lack the column, and so it differs.
+        [(1, None, False), (1, False, True), (2, None, False), (2, True, True)],
+    ]
 
 
 def test_another_key_is_refused(tmp_path: Path) -> None:

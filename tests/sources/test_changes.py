@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli.main import main
+from sqlrun.decoding import change_events
 from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
@@ -110,6 +113,16 @@ def holds(site: Site, seed: int, transactions: int = 60) -> None:
 
     assert current(site) == expected(database)
     assert history(site) == expected_history(database)
+
+
+def test_hidden_tables_store_the_columns_that_the_query_reads(tmp_path: Path) -> None:
+    """A large value that no model asks for isn't copied."""
+    project(tmp_path, ENGINE)
+    (model,) = (model for model in prepared(tmp_path).workspace.models if model.name == "docs_history")
+
+    stored = {stage.name: {c.name for c in stage.columns} for stage in model.stages}
+    assert stored["docs_history__state_1"] == {"id", "name", "op", "position", "committed_at"}
+    assert not any("body" in columns for columns in stored.values())
 
 
 @pytest.mark.slow
@@ -219,6 +232,59 @@ def test_an_event_that_cannot_be_placed_is_quarantined(tmp_path: Path, change: A
     assert len(quarantined(site)) == 1 and reason in quarantined(site)[0], quarantined(site)
 
 
+# Values of a `decimal(5,2)`, as the unscaled number and its scale; None: it has more digits on one side of the point.
+DECIMALS = {
+    (99999, 2): "999.99", (-99999, 2): "-999.99", (100000, 2): None, (-100000, 2): None, (1005, 3): None,
+    (99999, 3): None, (1500, 3): None, (7, 0): "7.00", (1000, 0): None, (1, -2): "100.00", (1, -3): None,
+    (10**40, 2): None, (-(10**40), 42): None,
+}  # fmt: skip
+
+
+def prices(unscaled: int, scale: int, decimals: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the forms of a decimal in an event, each with the event's schema, if it has one."""
+    size = unscaled.bit_length() // 8 + 1
+    data = base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+    field = {"field": "price", "name": change_events.DECIMAL, "parameters": {"scale": str(scale)}}
+    yield data, {"fields": [{"field": "after", "fields": [field]}]}
+    yield {"scale": scale, "value": data}, None
+    if decimals == "text":
+        yield f"{Decimal(unscaled).scaleb(-scale):f}", None
+    elif scale == 2:  # that of the column
+        yield data, None
+
+
+def decimals_are_exact(folder: Path, engine: Engine, decimals: str) -> None:
+    """Land decimals: one beyond the declared precision is quarantined, and no other one."""
+    types = {"id": "bigint", "price": "decimal(5,2)", "op": "string", "position": "string"}
+    about = {"op": ", from: op", "position": ", from: position"}
+    cdc = f"format: debezium, key: [id], table: public.docs, decimals: {decimals}"
+    query = "select id, price, op, position from {{ source('shop', 'docs') }}"
+    source = change_site.source("docs", "path: data/orders", cdc, types, about)
+    site = change_site.written(folder, engine, source, {"changes": (query, "id, position", types)})
+    sent, found = list[dict[str, Any]](), dict[int, str | None]()
+    for (unscaled, scale), value in DECIMALS.items():
+        for price, schema in prices(unscaled, scale, decimals):
+            key = len(sent) + 1
+            place = {"db": "shop", "schema": "public", "table": "docs", "lsn": key}
+            event = {"op": "c", "before": None, "after": {"id": key, "price": price}, "source": place}
+            sent.append(event if schema is None else {"schema": schema, "payload": event})
+            found[key] = value
+    site.write("a.json", lines(sent))
+    assert site.tick(AT).published
+
+    rows = {row["id"]: str(row["price"]) for row in site.rows("changes")}
+    assert rows == {key: value for key, value in found.items() if value is not None}
+    assert set(quarantined(site)) == {"price: not of type decimal(5, 2)"}
+    (batch,) = intake.read(site.warehouse, "")
+    assert (batch["quarantined"], batch["unexplained"]) == (len(found) - len(rows), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decimals", ["bytes", "text"])
+def test_a_decimal_beyond_the_declared_precision_is_quarantined(tmp_path: Path, decimals: str) -> None:
+    decimals_are_exact(tmp_path, ENGINE, decimals)
+
+
 @pytest.mark.slow
 def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
     """The database's clock went back: the position decides, and no version ends before it began."""
@@ -281,6 +347,55 @@ def test_what_is_no_change_is_quarantined(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def of_another_database(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return events as another database under the same name sends them, with other keys."""
+    found: list[dict[str, Any]] = json.loads(json.dumps(events))
+    for event in found:
+        event["source"]["db"] = "crm"
+        for row in (event["before"], event["after"]):
+            if row is not None:
+                row["id"] += 1000
+    return found
+
+
+def never_mix(site: Site) -> None:
+    """Land events of two databases with one name: the first event says which database it is, in later ticks, too."""
+    database = Database(1)
+    database.run(6)
+    other = of_another_database(database.log[:2])
+    for number, batch in enumerate(([*database.log[:4], other[0]], [other[1], *database.log[4:]])):
+        site.write(f"{number}.json", lines(batch))
+        assert site.tick(AT + timedelta(minutes=5 * number)).published
+
+    assert current(site) == expected(database)
+    reason = (
+        "the change event is of the table `crm.public.docs`, and the source's first one was of `shop.public.docs`: "
+        "several tables have the name `public.docs`. Declare the longer name of one as `table` of `cdc`"
+    )
+    assert quarantined(site) == [reason] * 2
+
+
+@pytest.mark.slow
+def test_two_databases_of_one_name_never_mix(tmp_path: Path) -> None:
+    never_mix(project(tmp_path, ENGINE))
+
+
+def test_a_full_name_is_of_one_database(tmp_path: Path) -> None:
+    """Whichever database comes first: a file's events of the other one are dropped as those of other tables are."""
+    project(tmp_path, ENGINE)
+    declared = tmp_path / "models/_sources.yml"
+    declared.write_text(declared.read_text().replace("table: public.docs", "table: shop.public.docs"))
+    site, database = Site(tmp_path, ENGINE), Database(1)
+    database.run(6)
+    site.write("a.json", lines([*of_another_database(database.log[:2]), *database.log]))
+    assert site.tick(AT).published
+
+    assert current(site) == expected(database)
+    assert quarantined(site) == []
+    (batch,) = intake.read(site.warehouse, "")
+    assert (batch["dropped"], batch["unexplained"]) == (2, 0)
+
+
 def test_a_topic_has_no_events_of_other_tables(tmp_path: Path, broker: Broker) -> None:
     """Two databases under one name would mix their rows: such an event is quarantined, with both names."""
     site, topic = of_topic(tmp_path, ENGINE, broker)
@@ -288,12 +403,13 @@ def test_a_topic_has_no_events_of_other_tables(tmp_path: Path, broker: Broker) -
     database.run(9)
     other = json.loads(json.dumps(database.log[0]))
     other["source"]["table"] = "other"
-    topics.produce(broker, topic, values([*database.log, other]))
+    topics.produce(broker, topic, values([*database.log, other, *of_another_database(database.log[:1])]))
     assert site.tick(AT).published
     assert current(site) == expected(database)
 
-    (reason,) = quarantined(site)
-    assert reason == "the change event is of the table `shop.public.other`, not of `public.docs`"
+    of_a_database, of_a_table = quarantined(site)
+    assert of_a_table == "the change event is of the table `shop.public.other`, not of `public.docs`"
+    assert "of the table `crm.public.docs`, and the source's first one was of `shop.public.docs`" in of_a_database
 
 
 def values(events: Iterable[dict[str, Any]]) -> list[Message]:

@@ -9,7 +9,7 @@ import pytest
 from sqlrun.engines.spark.engine import SparkEngine
 from tests.land.test_change_drift import rows_are_right
 from tests.sources import test_maxwell, test_mongodb, test_mysql
-from tests.sources.test_changes import holds, project, through_a_topic
+from tests.sources.test_changes import decimals_are_exact, holds, never_mix, project, through_a_topic
 from tests.support.servers import jars
 from tests.support.servers.kafka import Broker
 
@@ -19,6 +19,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.mark.long
 def test_a_log_in_files_is_the_database(tmp_path: Path, engine: SparkEngine) -> None:
     holds(project(tmp_path, engine), 0, 15)
+
+
+@pytest.mark.long
+def test_two_databases_of_one_name_never_mix(tmp_path: Path, engine: SparkEngine) -> None:
+    never_mix(project(tmp_path, engine))
+
+
+@pytest.mark.long
+def test_a_decimal_beyond_the_declared_precision_is_quarantined(tmp_path: Path, engine: SparkEngine) -> None:
+    decimals_are_exact(tmp_path, engine, "bytes")
 
 
 @pytest.mark.long

@@ -5,16 +5,21 @@ Whether a row passes depends on that row alone, so filter(A + dA) = filter(A) + 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrun.incremental import functional_dependencies
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
+from sqlrun.incremental.clocks import conjuncts
 from sqlrun.incremental.file_ranges import Read
 from sqlrun.incremental.operators.touched import below
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile.refusals import Reason
+
+# Comparisons that are NULL if a side is.
+STRICT = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,8 +47,9 @@ class Filter(Unary):
         return [f"select {columns}, {WEIGHT} from {child} where {script.expr(self.condition)}"]
 
     def types(self) -> dict[str, Type]:
-        """Return the input's types."""
-        return self.child.types()
+        """Return the input's types; a column that the condition compares isn't NULL in a row that passes."""
+        known = self.child.types()
+        return known | {name: Type(known[name].text, False) for name in _compared(self.condition) if name in known}
 
     def grain(self) -> tuple[str, ...] | None:
         """Return the input's grain: columns that are unique among all rows are unique among some."""
@@ -91,3 +97,13 @@ class Filter(Unary):
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
         """Return the input's affected keys, even keys that don't pass: recomputing an unchanged key is harmless."""
         return self.child.support(keys, script)
+
+
+def _compared(condition: exp.Expr) -> Iterator[str]:
+    """Yield the columns that can't be NULL where a condition is true."""
+    for part in conjuncts(condition):
+        match part:
+            case exp.Not(this=exp.Is(this=exp.Column() as column, expression=exp.Null())):
+                yield column.name
+            case exp.Binary() if isinstance(part, STRICT):
+                yield from (side.name for side in (part.this, part.expression) if isinstance(side, exp.Column))

@@ -31,7 +31,7 @@ class Touched(Unary):
         """Return the rows with affected keys."""
         child = script.rows(self.child, row_set)
         columns = script.names(self.columns, "l")
-        return f"select {columns} from {script.semi_join(child, self.relation, self.keys)}"
+        return f"select {columns} from {self._joined(child, script)}"
 
     def changes(self, script: Script) -> list[str]:
         """Return the changes with affected keys."""
@@ -39,8 +39,11 @@ class Touched(Unary):
         if child is None:
             return []
         columns = script.names(self.columns, "l")
-        joined = script.semi_join(child, self.relation, self.keys)
-        return [f"select {columns}, l.{WEIGHT} from {joined}"]
+        return [f"select {columns}, l.{WEIGHT} from {self._joined(child, script)}"]
+
+    def _joined(self, rows: str, script: Script) -> str:
+        nullable = {name for name, kind in self.child.types().items() if kind.nullable}
+        return script.semi_join(rows, self.relation, self.keys, nullable)
 
     def types(self) -> dict[str, Type]:
         """Return the input's types."""

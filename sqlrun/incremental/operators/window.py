@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlrun.incremental import properties, types
-from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
+from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary, walk
 from sqlrun.incremental.file_ranges import Read
 from sqlrun.incremental.operators import keyed
-from sqlrun.incremental.operators.touched import below
-from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.operators.touched import Touched, below, restrict
+from sqlrun.incremental.operators.touched_keys import numbers, of_changes
 from sqlrun.incremental.script import Moment, Script
 from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.trees import place_of
@@ -105,6 +105,16 @@ class Window(Unary):
         if set(keys) <= set(self.child.columns):
             return keyed.support(self, self.partition, keys, script)
         return of_changes(self, keys, script)
+
+
+def useful(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys that can drop rows before a window function has computed its whole partition.
+
+    Affected values of the other keys include all affected rows, and finding them computes no window function.
+    """
+    semi_joins = [one for one in walk(restrict(node, "", numbers(keys))) if isinstance(one, Touched)]
+    early = {number for one in semi_joins if not isinstance(one.child, Window) for _, number in one.keys}
+    return tuple(key for key, number in numbers(keys).items() if number in early) or keys
 
 
 def _type(item: exp.Window, inner: Mapping[str, Type]) -> Type:

@@ -20,10 +20,13 @@ or a query in FROM.
 with
 
 once as (
-    -- a change that was sent twice is one change
-    select {{ (key + columns) | join(', ') }}, op, position, committed_at
-    from {{ changes }}
-    where op <> 't'
+    -- a change that was sent twice is one change; the hidden table of them has these columns alone
+    select *
+    from (
+        select {{ (key + columns) | join(', ') }}, op, position, committed_at
+        from {{ changes }}
+        where op <> 't'
+    ) as changes
     qualify row_number() over (partition by {{ keys }}, position order by committed_at) = 1
 ),
 {%- if not snapshots %}

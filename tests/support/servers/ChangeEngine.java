@@ -34,6 +34,7 @@ public class ChangeEngine {
                 converter.schemas.enable=false
                 skipped.operations=none
                 snapshot.mode=initial
+                signal.data.collection=public.signals
                 poll.interval.ms=50
                 """.formatted(arguments[2], arguments[0])));
 

@@ -1,0 +1,2 @@
+select dish_id, price, price > 10 as is_deleted
+from {{ ref('dishes') }}
