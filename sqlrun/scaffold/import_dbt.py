@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import pipeline
-from sqlrun.errors import Problem, ProjectError, UsageError
+from sqlrun.errors import ProjectError, UsageError
 from sqlrun.load.contract import bad_name
-from sqlrun.load.yaml_reader import Reader
 from sqlrun.runtime import atomic_files
 from sqlrun.runtime.text_table import counted
-from sqlrun.scaffold import dbt_contracts, samples, tables, texts
+from sqlrun.scaffold import dbt_contracts, dbt_files, samples, tables, texts
 from sqlrun.scaffold.dbt_contracts import Converted
 
 SETTINGS = "dbt_project.yml"
@@ -26,6 +25,7 @@ READ = re.compile(r"""\bref\(\s*(['"])(\w+)\1\s*\)""")
 SOURCE = re.compile(r"""source\(\s*(['"])(\w+)\1\s*,\s*(['"])(\w+)\3\s*\)""")
 MACRO = re.compile(r"\{%-?\s*macro\s+(\w+).*?\{%-?\s*endmacro\s*-?%\}", re.DOTALL)
 STORED = re.compile(r"""(materialized\s*=\s*)(['"])(\w+)\2""")
+BARE = re.compile("[A-Za-z0-9_-]+")
 # Macros that dbt itself calls.
 OF_DBT = ("generate_schema_name", "generate_alias_name", "generate_database_name")
 TYPES = {"varchar": "string", "text": "string", "integer": "int", "numeric": "decimal(18,2)", "float": "double"}
@@ -52,7 +52,7 @@ def import_dbt(folder: Path, out: Path | None) -> tuple[list[str], bool]:
         raise UsageError(f"{folder} has no {SETTINGS}")
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} isn't empty. Nothing was written")
-    settings = _yaml(root / SETTINGS, root)
+    settings = dbt_files.yaml(root / SETTINGS, root, dbt_files.SETTINGS)
     made = Import()
     _read(root, settings, made)
     _stored(settings, made)
@@ -87,13 +87,15 @@ def _read(root: Path, settings: Mapping[str, Any], made: Import) -> None:
     rooms = {room: _paths(root, settings, key, room) for room, key in FOLDERS.items()}
     blocks: dict[str, str] = {}
     for file in _all(rooms["models"], ".md"):
-        blocks |= dbt_contracts.docs(file.read_text(encoding="utf-8"))
+        blocks |= dbt_contracts.docs(dbt_files.text(file, root))
     for base in rooms["models"]:
         for file in _all([base], ".sql"):
-            made.queries[file.relative_to(base).as_posix()] = file.read_text(encoding="utf-8")
+            made.queries[file.relative_to(base).as_posix()] = dbt_files.text(file, root)
         for file in _all([base], ".yml", ".yaml"):
             name = file.relative_to(base).with_suffix(".yml").as_posix()
-            found = dbt_contracts.converted(file.relative_to(root).as_posix(), _yaml(file, root), blocks)
+            found = dbt_contracts.converted(
+                file.relative_to(root).as_posix(), dbt_files.yaml(file, root, dbt_files.PROPERTIES), blocks
+            )
             made.converted[name] = found
             made.notes += found.notes
         for file in _all([base], ".py"):
@@ -104,8 +106,8 @@ def _read(root: Path, settings: Mapping[str, Any], made: Import) -> None:
             _macros(file, root, made)
     for base in rooms["snapshots"]:
         for file in _all([base], ".yml", ".yaml"):
-            made.files[f"snapshots/{file.relative_to(base).with_suffix('.yml').as_posix()}"] = file.read_text(
-                encoding="utf-8"
+            made.files[f"snapshots/{file.relative_to(base).with_suffix('.yml').as_posix()}"] = dbt_files.text(
+                file, root
             )
         for file in _all([base], ".sql"):
             made.notes.append(f"{file.relative_to(root)}: declare the snapshot in YAML, as dbt does since 1.9")
@@ -137,25 +139,20 @@ def _all(folders: list[Path], *suffixes: str) -> list[Path]:
     ]
 
 
-def _yaml(file: Path, root: Path) -> Any:
-    problems: list[Problem] = []
-    found = Reader(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"), problems).root
-    if problems:
-        raise ProjectError(problems)
-    return found if found is not None else {}
-
-
 def _seeds(root: Path, folders: list[Path], made: Import) -> None:
     """Copy the seeds, each with a contract: the types are inferred from its rows."""
     known: dict[str, Mapping[str, Any]] = {}
     for base in folders:
         for file in _all([base], ".yml", ".yaml"):
-            known |= {str(node.get("name")): node for node in _yaml(file, root).get("seeds") or ()}
+            known |= {
+                str(node.get("name")): node
+                for node in dbt_files.yaml(file, root, dbt_files.PROPERTIES).get("seeds") or ()
+            }
     for found in made.converted.values():
         known |= {str(node.get("name")): node for node in found.seeds}
     for base in folders:
         for file in _all([base], ".csv"):
-            made.files[f"seeds/{file.relative_to(base).as_posix()}"] = file.read_text(encoding="utf-8-sig")
+            made.files[f"seeds/{file.relative_to(base).as_posix()}"] = dbt_files.text(file, root)
             (table,) = tables.of_samples([samples.sample(file.parent, file.name)], file.stem, alone=True)
             node = known.get(file.stem, {})
             given = {str(key).lower(): str(kind) for key, kind in _of_config(node, "column_types").items()}
@@ -184,7 +181,7 @@ def _of_config(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _macros(file: Path, root: Path, made: Import) -> None:
     """Write each macro of a file into a file of its own."""
-    text, name = file.read_text(encoding="utf-8"), file.relative_to(root).as_posix()
+    text, name = dbt_files.text(file, root), file.relative_to(root).as_posix()
     for match in MACRO.finditer(text):
         if match[1] in OF_DBT:
             made.notes.append(f"{name}: `{match[1]}` was left out: a table has the name of its file")
@@ -196,7 +193,7 @@ def _macros(file: Path, root: Path, made: Import) -> None:
 
 def _singular(file: Path, base: Path, root: Path, made: Import) -> None:
     """Write a singular test as a SQL check, which reads one model."""
-    text, name = file.read_text(encoding="utf-8"), file.relative_to(root).as_posix()
+    text, name = dbt_files.text(file, root), file.relative_to(root).as_posix()
     read = {match[1] for match in READ.findall(text)}
     if re.search(r"\{%-?\s*(data_)?test\s", text):
         made.notes.append(f"{name}: generic tests have no equal. Write an expectation or a SQL check")
@@ -290,7 +287,7 @@ def _settings(settings: Mapping[str, Any], made: Import) -> dict[str, str]:
     layers = {folder: "view" if kind == "ephemeral" else kind for folder, kind in _layers(settings)}
     lines = [files["pyproject.toml"]]
     if values:
-        lines += ["[tool.sqlrun.vars]", *(f"{key} = {_toml(value)}" for key, value in values.items()), ""]
+        lines += ["[tool.sqlrun.vars]", *(f"{_key(key)} = {_toml(value)}" for key, value in values.items()), ""]
     present = {"/".join(Path(path).parts[:d]) for path in made.queries for d in range(len(Path(path).parts))}
     for folder in sorted({"": "view", **layers}):
         kind = layers.get(folder, "view")
@@ -309,6 +306,11 @@ def _settings(settings: Mapping[str, Any], made: Import) -> dict[str, str]:
     return {**files, "pyproject.toml": "\n".join(lines)}
 
 
+def _key(name: Any) -> str:
+    """Return a key for TOML, in quotes if it needs them."""
+    return str(name) if BARE.fullmatch(str(name)) else json.dumps(str(name))
+
+
 def _toml(value: Any) -> str:
     """Return a value as TOML."""
     match value:
@@ -317,7 +319,7 @@ def _toml(value: Any) -> str:
         case list():
             return f"[{', '.join(map(_toml, value))}]"
         case Mapping():
-            return "{" + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + "}"
+            return "{" + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
         case int() | float():
             return str(value)
         case None:

@@ -195,3 +195,38 @@ def test_a_dbt_project_is_recognized(tmp_path: Path) -> None:
     done = run("--project-dir", dbt_project.write(tmp_path / "dbt"), "build")
 
     assert done.exit_code == 2 and "This is a dbt project. Convert it: sqlrun import-dbt . --write" in done.output
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("models/a.yml", "models: [a]", "SR103 models/a.yml:1:10  an item of `models` must be a mapping"),
+        ("models/a.yml", "models:\n  - name: a\n    columns: 3", "SR103 models/a.yml:3:14  `columns` must be a list"),
+        ("models/a.yml", "models: [{name: a, columns: [{name: b, tests: 3}]}]", "`tests` must be a list"),
+        ("models/a.yml", "models: [{name: a, config: 3}]", "`config` must be a mapping"),
+        ("models/a.yml", "sources: [{name: a, tables: [b]}]", "an item of `tables` must be a mapping"),
+        ("models/a.yml", "unit_tests: [a]", "an item of `unit_tests` must be a mapping"),
+        ("models/a.yml", "- a", "SR103 models/a.yml:1:1  the file must be a mapping"),
+        ("models/a.yml", "models: [", "SR101 models/a.yml"),
+        ("dbt_project.yml", "models: 3", "SR103 dbt_project.yml:1:9  `models` must be a mapping"),
+        ("dbt_project.yml", "vars: 3", "`vars` must be a mapping"),
+        ("dbt_project.yml", "seed-paths: 3", "`seed-paths` must be a list"),
+    ],
+)
+def test_a_form_that_dbt_does_not_have_is_an_error_with_its_place(
+    tmp_path: Path, file: str, text: str, said: str
+) -> None:
+    out, done = imported(tmp_path, {file: text})
+    assert done.exit_code == 2 and said in done.output and not out.exists()
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    source = dbt_project.write(tmp_path / "dbt")
+    (source / "models" / "a.sql").write_bytes(b"select '\xff'")
+    done = run("import-dbt", source)
+    assert done.exit_code == 2 and "models/a.sql isn't UTF-8: byte 8 can't be read" in done.output
+
+
+def test_a_variable_has_any_name(tmp_path: Path) -> None:
+    out, _ = imported(tmp_path, {"dbt_project.yml": "name: shop\nvars: {'a \"b': 1, c: {'d e': 2}}"})
+    assert '\n"a \\"b" = 1\n' in (out / "pyproject.toml").read_text()
