@@ -134,7 +134,8 @@ def print_results(places: list[Place], latency: float) -> None:
         )
     late = statistics.median(places[2].seconds[1:])
     near = statistics.median(places[1].seconds[1:])
-    print(f"The latency costs as much as {(late - near) / latency:.0f} answers one after the other.")
+    if latency:
+        print(f"The latency costs as much as {(late - near) / latency:.0f} answers one after the other.")
 
 
 if __name__ == "__main__":

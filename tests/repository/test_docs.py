@@ -39,6 +39,7 @@ from tests.support.memory import Memory, Table, View
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
 from tests.support.servers.nats import Nats
+from tests.support.servers.object_stores import S3
 
 ROOT = Path(__file__).parents[2]
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))
@@ -478,8 +479,9 @@ def moved(text: str) -> str:
     return re.sub(r"2026-11-\d\dT\d\d:\d\d", shift, text)
 
 
-# The pages whose commands need a broker.
+# The pages whose commands need a server.
 FROM_KAFKA, FROM_NATS, FROM_KINESIS = "land-from-kafka.md", "forward-from-nats.md", "forward-from-kinesis.md"
+ON_A_STORE = "use-an-object-store.md"
 # The pages whose commands run in `make test`; the others take minutes together, and run in `make test-all` alone.
 FIRST = {"README.md", "add-a-model.md"}
 
@@ -490,7 +492,7 @@ FIRST = {"README.md", "add-a-model.md"}
     [
         pytest.param(page, marks=[pytest.mark.long] * (page.name not in FIRST), id=page.name)
         for page in RUN
-        if page.name not in (FROM_KAFKA, FROM_NATS, FROM_KINESIS)
+        if page.name not in (FROM_KAFKA, FROM_NATS, FROM_KINESIS, ON_A_STORE)
     ],
 )
 def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -> None:
@@ -521,6 +523,16 @@ def test_commands_run_from_an_empty_broker(built: Path, commands: Path, broker: 
     rows = sqlrun.published("restaurant_windows", str(folder / "warehouse" / "kafka")).num_rows
     assert rows > 100
     assert sent == landed(folder / "warehouse" / "kafka" / state.path) > 1000
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_commands_run_on_a_store(built: Path, commands: Path, s3: S3, tmp_path: Path) -> None:
+    """The tables are in the bucket afterwards, and readable from there."""
+    folder = tmp_path / "project"
+    shutil.copytree(built, folder)
+    run_page(ROOT / "docs" / "howto" / ON_A_STORE, folder, commands, LAKE_ENDPOINT=s3.endpoint)
+    assert sqlrun.published("restaurant_windows", "s3://lake/restaurants").num_rows > 100
 
 
 @pytest.mark.long
