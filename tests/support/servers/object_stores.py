@@ -39,12 +39,14 @@ def built() -> tuple[Path, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not found.exists():
             folder = found.parent / "built"
-            done = subprocess.run(
-                [go, "install", MODULE], env={**os.environ, "GOBIN": str(folder)}, capture_output=True, text=True,
-                timeout=LONGEST, check=False, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-            if done.returncode:
-                return found, f"versitygw can't be built: {done.stderr[-300:]}"
+            environment = {**os.environ, "GOBIN": str(folder)}
+            try:
+                subprocess.run(
+                    [go, "install", MODULE], env=environment, capture_output=True, text=True, timeout=LONGEST,
+                    check=True, stdin=subprocess.DEVNULL,
+                )  # fmt: skip
+            except (OSError, subprocess.SubprocessError) as error:
+                return found, f"versitygw can't be built: {getattr(error, 'stderr', '') or error}"[-400:]
             (folder / "versitygw").rename(found)
     return found, ""
 
