@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 # By the schemes that obstore and delta-rs have in common.
@@ -73,6 +73,15 @@ def escaped(url: str) -> str:
     """
     root = root_of(url)
     return root + quote(url.removeprefix(root), safe="/=")
+
+
+def path_of(uri: str) -> str:
+    """Return the path or URL of a table from its URI in delta-rs, without escapes.
+
+    >>> path_of("file:///tmp/a%20b/"), path_of("s3://bucket/a%20b")
+    ('/tmp/a b', 's3://bucket/a b')
+    """
+    return unquote(uri.removeprefix("file://")).rstrip("/")
 
 
 def longest(url: str, roots: Iterable[str]) -> str | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlrun.storage import urls
 from sqlrun.storage.factory import storage_of
@@ -28,17 +27,12 @@ def token() -> dict[str, str]:
     return {TOKEN: uuid.uuid4().hex}
 
 
-def path_of(table: Any) -> str:
-    """Return an open table's folder, or its URL without escapes."""
-    return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
-
-
 def received(table: DeltaTable, commit: CommitProperties, write: Callable[[], Result]) -> Result | None:
     """Return the result of a write of delta-rs; None if only its answer was lost.
 
     The table is at the write's version afterwards.
     """
-    path, before = path_of(table), table.version()
+    path, before = urls.path_of(table.table_uri), table.version()
     if not urls.is_url(path):
         return write()
     try:

@@ -21,7 +21,7 @@ from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.lru import Recent
 from sqlrun.storage.factory import address_of, storage_of
 from sqlrun.storage.storage import Stamp
-from sqlrun.storage.urls import is_url
+from sqlrun.storage.urls import is_url, path_of
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitPro
     from deltalake import write_deltalake
 
     data = arrow_rows.made(rows, table.schema().to_arrow())
-    alone = commit or ours("book", alone=is_url(answers.path_of(table)))
+    alone = commit or ours("book", alone=is_url(path_of(table.table_uri)))
 
     def once() -> None:
         write_deltalake(table, data, mode="append", commit_properties=alone, post_commithook_properties=hooks())
@@ -326,17 +326,12 @@ def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
     names = [name for name in table_entries.column_names if name in wanted or name.startswith("partition.")]
     found = arrow_rows.plain(table_entries.select(names))
     if deleted := deletion_vectors.deleted(table):
-        root = local_path(table)
+        root = path_of(table.table_uri)
         for file in found:
             dead = deleted.get(f"{root}/{unquote(file['path'])}")
             if dead is not None and file.get("num_records") is not None:
                 file["num_records"] -= len(dead)
     return found
-
-
-def local_path(table: DeltaTable) -> str:
-    """Return an open table's folder, or its URL without escapes."""
-    return answers.path_of(table)
 
 
 # Operations that leave a table's rows unchanged.

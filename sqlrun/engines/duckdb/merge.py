@@ -24,9 +24,6 @@ from sqlrun.engines.delta import (
 from sqlrun.engines.delta import (
     stats as delta_stats,
 )
-from sqlrun.engines.delta import (
-    table as delta_table,
-)
 from sqlrun.engines.delta.commit import Change, File, Gone, Marked
 from sqlrun.engines.delta.file_layout import Standing
 from sqlrun.engines.delta.merge_sql import operation, same
@@ -35,6 +32,7 @@ from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, cha
 from sqlrun.engines.duckdb.scan import listed
 from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
 # Maximum number of partitions written by one statement each. With more, delta-rs writes all at once; it holds merged
@@ -145,7 +143,7 @@ def _target_files(
 ) -> Iterator[TargetFile]:
     """Return files with their partitions. Raises: ValueError if a partition's value can't be written."""
     # By real paths, which identify their deleted rows.
-    root = delta_table.local_path(table)
+    root = path_of(table.table_uri)
     for row in files:
         values = duckdb_scan.values_of(row, write.table.partition_by)
         file = f"{root}/{unquote(row['path'])}"

@@ -17,6 +17,7 @@ from sqlrun.engines.delta.file_rows import All, Only, Part, Sign, Without
 from sqlrun.engines.duckdb import scan
 from sqlrun.engines.duckdb.scan import Reads, Values
 from sqlrun.runtime import arrow_rows
+from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
 PLACES = (StoredColumn("file_index", "bigint"), StoredColumn("file_row_number", "bigint"))
@@ -33,7 +34,7 @@ def snapshot(session: Any, relation: Relation, reads: Reads) -> str:
     if relation.ranges:
         files = list(filter(scan.overlapping(relation.ranges), files))
     reads.add(files)
-    partition_by, root = table.metadata().partition_columns, delta_table.local_path(table)
+    partition_by, root = table.metadata().partition_columns, path_of(table.table_uri)
     deleted = deletion_vectors.deleted(table)
     parts = []
     for file in files:

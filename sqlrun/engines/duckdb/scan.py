@@ -16,6 +16,7 @@ from sqlrun.engines.delta import deletion_vectors, log_entries
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.runtime.far_times import FarTime, ordered
+from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
 # Maximum number of microseconds that Delta's statistics cut off a time.
@@ -115,7 +116,7 @@ def scan(
     if not rows:
         return empty(columns)
     condition = f" where {where}" if where else ""
-    root = delta_table.local_path(table)
+    root = path_of(table.table_uri)
     files = [f"{root}/{unquote(row['path'])}" for row in rows]
     partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
     values = {file: values_of(row, partition_by) for file, row in zip(files, rows, strict=True)} if partition_by else {}

@@ -22,6 +22,7 @@ from sqlrun.engines.duckdb.scan import entered, overlapping, values_of
 from sqlrun.engines.spark import outside_files
 from sqlrun.engines.spark.conf import rows_in
 from sqlrun.engines.spark.file_names import uri_of
+from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
@@ -128,13 +129,13 @@ def spelled(path: str, values: Mapping[str, str | None]) -> bool:
 
 def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
     """Return the deleted rows of those of a table's files that have any."""
-    deleted, root = deletion_vectors.deleted(table), delta_table.local_path(table)
+    deleted, root = deletion_vectors.deleted(table), path_of(table.table_uri)
     return {file: deleted[f"{root}/{file}"] for file in files if f"{root}/{file}" in deleted} if deleted else {}
 
 
 def live(session: Any, table: Any, files: list[str], *, places: bool = False) -> Any:
     """Return the live rows of a table's files; with `places`, also their positions."""
-    root, deleted = delta_table.local_path(table), _deleted(table, files)
+    root, deleted = path_of(table.table_uri), _deleted(table, files)
     whole = [file for file in files if file not in deleted]
     frames = []
     if whole or not deleted:
