@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import shutil
-import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
-from tests.support.servers.jars import LONGEST, cached
-from tests.support.servers.process import Process, free_port
+from tests.support.servers.go_programs import program
+from tests.support.servers.process import Process, free_port, listens
 
 VERSION = "2.15.2"
-MODULE = f"github.com/nats-io/nats-server/v2@v{VERSION}"
-
-
-def program() -> Path:
-    """Return the server's program, which the first caller builds; a test is skipped where that can't be done."""
-    found = cached(f"nats-server-{VERSION}") / "nats-server"
-    if found.exists():
-        return found
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("no NATS server, nor Go to build one: `apt-get install golang`")
-    found.parent.mkdir(parents=True, exist_ok=True)
-    with (found.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not found.exists():
-            built = found.parent / "built"
-            done = subprocess.run(
-                [go, "install", MODULE], env={**os.environ, "GOBIN": str(built)}, capture_output=True, text=True,
-                timeout=LONGEST, check=False, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-            if done.returncode:
-                pytest.skip(f"the NATS server can't be built: {done.stderr[-300:]}")
-            (built / "nats-server").rename(found)
-    return found
+MODULE = "github.com/nats-io/nats-server/v2"
 
 
 class Nats:
@@ -49,7 +19,16 @@ class Nats:
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
         folder.mkdir(parents=True, exist_ok=True)
-        command = [str(program()), "-js", "-a", "127.0.0.1", "-p", str(self.port), "-sd", str(folder / "streams")]
+        command = [
+            str(program(MODULE, VERSION)),
+            "-js",
+            "-a",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "-sd",
+            str(folder / "streams"),
+        ]
         self._process = Process(command, folder / "nats.log")
 
     @property
@@ -59,7 +38,7 @@ class Nats:
 
     def start(self) -> None:
         """Start the server."""
-        self._process.start(self._answers)
+        self._process.start(lambda: listens(self.port))
 
     def stop(self) -> None:
         """Stop the server; its streams stay."""
@@ -77,10 +56,3 @@ class Nats:
         for message in messages:
             await client.jetstream().publish(stream, message)
         await client.close()
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True

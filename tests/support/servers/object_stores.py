@@ -6,57 +6,24 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
-import socket
-import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-from tests.support.servers.jars import LONGEST, cached
-from tests.support.servers.process import Process, free_port
+from tests.support.servers import go_programs
+from tests.support.servers.process import Process, free_port, listens
 
 VERSION = "1.8.0"
-MODULE = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
+MODULE = "github.com/versity/versitygw/cmd/versitygw"
 KEYS = ("testkey12", "testsecret12")
 BUCKET = "lake"
 
 
-def built() -> tuple[Path, str]:
-    """Return the server's program, which the first caller builds, and why it can't be built."""
-    found = cached(f"versitygw-{VERSION}") / "versitygw"
-    if found.exists():
-        return found, ""
-    go = shutil.which("go")
-    if go is None:
-        return found, "no versitygw, nor Go to build it: `apt-get install golang`"
-    found.parent.mkdir(parents=True, exist_ok=True)
-    with (found.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not found.exists():
-            folder = found.parent / "built"
-            environment = {**os.environ, "GOBIN": str(folder)}
-            try:
-                subprocess.run(
-                    [go, "install", MODULE], env=environment, capture_output=True, text=True, timeout=LONGEST,
-                    check=True, stdin=subprocess.DEVNULL,
-                )  # fmt: skip
-            except (OSError, subprocess.SubprocessError) as error:
-                return found, f"versitygw can't be built: {getattr(error, 'stderr', '') or error}"[-400:]
-            (folder / "versitygw").rename(found)
-    return found, ""
-
-
 def program() -> Path:
     """Return the server's program; a test is skipped where there is none."""
-    found, why = built()
-    if why:
-        pytest.skip(why)
-    return found
+    return go_programs.program(MODULE, VERSION)
 
 
 class S3:
@@ -87,7 +54,7 @@ class S3:
 
     def start(self) -> None:
         """Start the server."""
-        self._process.start(self._answers)
+        self._process.start(lambda: listens(self.port))
 
     def stop(self) -> None:
         """Stop the server; its objects stay."""
@@ -96,13 +63,6 @@ class S3:
     def warehouse(self, root: Path) -> str:
         """Return the warehouse of a test's folder, with a blank and a letter outside ASCII in its prefix."""
         return f"s3://{BUCKET}/wär häuser/{str(root).strip('/')}/warehouse"
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True
 
 
 @cache
@@ -132,4 +92,4 @@ def _running(port: int) -> S3:
 
 
 if __name__ == "__main__":
-    print(built()[1] or "versitygw is built.")
+    print(go_programs.built(MODULE, VERSION)[1] or "versitygw is built.")

@@ -39,6 +39,15 @@ def free_port() -> int:
     raise StartError("no free port")
 
 
+def listens(port: int) -> bool:
+    """Return whether a process takes connections at a port of 127.0.0.1."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 def tied(command: Sequence[str]) -> list[str]:
     """Return the command as one that dies with this process, where the system can do that."""
     setpriv = shutil.which("setpriv")
