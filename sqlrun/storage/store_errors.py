@@ -8,6 +8,8 @@ from sqlrun.errors import first_line
 
 STATUS = re.compile(r"status code: (\d{3})")
 CODE = re.compile(r"<Code>(\w+)</Code>")
+# What the library says of an endpoint without TLS.
+INSECURE = re.compile(r"http://\S+ .*builder error")
 # Answers of a store that is busy, or that did not say whether it did what was asked.
 PASSING = {408, 409, 429, 500, 502, 503, 504}
 MISSING = {"NoSuchBucket", "ContainerNotFound"}
@@ -62,6 +64,11 @@ def explained(url: str, error: Exception) -> StoreError:
     if codes & REDIRECTED:
         return StoreError(f"SR792 {url}: wrong region or endpoint ({_named(codes)}). Correct `region` in the profile")
     what = _named(codes) or _short(error)
+    if INSECURE.search(what):
+        return StoreError(
+            f"SR794 {url}: the endpoint is http://, without TLS, which isn't allowed. Add `allow_http: true` to "
+            "`storage` of the profile, or name an https:// endpoint"
+        )
     return StoreError(f"SR794 {url}: the store can't be used: {what}. Check the endpoint and the network")
 
 

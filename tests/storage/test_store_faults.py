@@ -75,6 +75,13 @@ def test_a_store_that_does_not_answer(warehouse: str, monkeypatch: pytest.Monkey
         begin(warehouse)
 
 
+@pytest.mark.usefixtures("hasty")
+def test_an_endpoint_without_tls(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    with pytest.raises(StoreError, match=r"SR794 .*Add `allow_http: true`"):
+        begin(warehouse)
+
+
 def test_a_store_without_conditional_writes_is_refused_before_anything_is_written(warehouse: str) -> None:
     real = obstore.put
 
