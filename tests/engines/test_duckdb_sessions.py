@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from sqlrun.engines.duckdb import engine as duckdb_engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.storage import factory, file_cache
 from tests.soak import held_kb
 
 TABLES = "select count(*) from duckdb_tables()"
@@ -47,6 +51,20 @@ def test_failed_and_abandoned_sessions_are_released(engine: DuckDBEngine) -> Non
     assert count(engine) == 1
     parts.close()
     assert count(engine) == 0
+
+
+def test_an_open_database_reads_a_store_that_is_used_later(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may run a project in a folder first, then one whose warehouse is a URL."""
+    monkeypatch.setattr(factory, "_stores", {})
+    monkeypatch.setattr(file_cache, "_kept", OrderedDict())
+    assert count(engine) == 0
+    parquet.write_table(pyarrow.table({"i": [1, 2]}), tmp_path / "part.parquet")
+    factory.register("s3://lake/shop", {"region": "eu-central-1", "anonymous": "true"})
+    file_cache.keep("s3://lake/shop/part.parquet", (tmp_path / "part.parquet").read_bytes())
+    with engine.lent("") as session:
+        assert session.sql("select sum(i) from 's3://lake/shop/part.parquet'").fetchall() == [(3,)]
 
 
 @pytest.mark.long

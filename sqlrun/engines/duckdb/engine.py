@@ -95,7 +95,6 @@ class DuckDBEngine:
         if self._root is None:
             try:
                 self._root = duckdb.connect(config={**CLOSED, **self._settings})
-                remote.register(self._root)
             except duckdb.Error as error:
                 names = ", ".join(sorted(self._settings))
                 message = f"DuckDB rejects the profile's settings ({names}): {first_line(error)}"
@@ -103,6 +102,8 @@ class DuckDBEngine:
             self._root.execute("set TimeZone = 'UTC'")
             self._root.execute("set preserve_insertion_order = false")
             self._root.execute("set lock_configuration = true")
+        # The first object store may be in use only after the database was opened.
+        remote.register(self._root)
         return self._root
 
     @contextmanager
