@@ -68,8 +68,9 @@ bench: java $(INSTALLED) ## Compare sqlrun with its rivals at SIZES=20k,1m order
 	$(BIN)/python -m benchmarks.bench --sizes "$(SIZES)" --contenders "$(CONTENDERS)" --without "$(WITHOUT)" \
 		--ticks $(or $(TICKS),3) --backfill "$(BACKFILL)"
 
-ecosystem: $(INSTALLED) ## Ask Kubernetes' schemas, Dagster and Airflow about the files in deploy/, each in its own environment
+ecosystem: $(INSTALLED) ## Ask other tools about the files in deploy/ and dbt's tools about the artifacts, each in its own environment
 	$(BIN)/python -m tests.deploy.ecosystem
+	$(BIN)/python -m tests.artifacts.ecosystem
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

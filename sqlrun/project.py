@@ -535,6 +535,7 @@ class Project:
     functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
     exposures: tuple[Exposure, ...] = ()
     built_in: tuple[Macro, ...] = ()  # macros that come with sqlrun, without the names of `macros`
+    adapter_type: str = "spark"  # spark | databricks: dbt's adapter that the artifacts name
 
     def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
         """Return those of the sources, given by their names in compiled SQL, whose lines land."""

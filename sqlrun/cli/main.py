@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from sqlrun.cli import quality, servers, sources, ticks, unit_tests
-from sqlrun.cli.options import EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, selection, utc_now
+from sqlrun.cli.options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, selection, utc_now
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
 
@@ -162,6 +162,33 @@ def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...
     from sqlrun.commands.build import write_compiled
 
     sys.exit(write_compiled(root, select, exclude, profile, utc_now()))
+
+
+@main.command("parse")
+@click.pass_obj
+@report_errors
+def parse_command(root: Path) -> None:
+    """Check the project, and write target/manifest.json."""
+    from sqlrun.commands.artifacts import parse
+
+    sys.exit(parse(root, utc_now()))
+
+
+@main.group()
+def docs() -> None:
+    """Write what documentation tools for dbt read."""
+
+
+@docs.command("generate")
+@PROFILE
+@ENV
+@click.pass_obj
+@report_errors
+def generate_command(root: Path, profile: str | None, env: str | None) -> None:
+    """Write target/manifest.json, and target/catalog.json of the published tick."""
+    from sqlrun.commands.artifacts import generate_docs
+
+    sys.exit(generate_docs(root, profile, env, utc_now()))
 
 
 @main.command()

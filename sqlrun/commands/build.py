@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlrun import pipeline
+from sqlrun.artifacts import artifact_files
 from sqlrun.engines.factory import dialect_of, refused
 from sqlrun.errors import UsageError
 from sqlrun.explain import explain
@@ -49,6 +50,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
+    artifact_files.write_manifest(root, prepared.workspace, options["env"], clock())
     detail: Detail = "verbose" if options["verbose"] else "ticks" if times.is_endless or times.replay else "steps"
     display = BuildDisplay(console, detail)
     display.begin_build(log_lines.opening(prepared, target))
@@ -86,6 +88,7 @@ def write_compiled(
             dialect = dialect_of(target, model.name, spark_only_models)
             file.write_text(explain.compiled(prepared.workspace, model, target, dialect, now) + "\n")
             lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
+    artifact_files.write_manifest(root, prepared.workspace, None, now)
     Console().lines([*lines, f"Compiled {counted(len(lines), 'model')} for {target.engine}. Nothing was run."])
     return 0
 

@@ -83,6 +83,7 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = (), 
         built_in=built_in_macros.beside(macros),
         suites=(),
         functions=found.functions,
+        adapter_type=found.adapter_type,
     )
     models, contracts = _models(folder, found)
     project = infer(folder, replace(project, models=tuple(models)))

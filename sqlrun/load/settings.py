@@ -23,9 +23,12 @@ FILE = "pyproject.toml"
 ENFORCED = "contract = { enforced = true }"
 KINDS: Mapping[str, type] = {
     "name": str, "profile": str, "vars": dict, "models": dict, "functions": list, "require_descriptions": bool,
+    "adapter_type": str,
 }  # fmt: skip
 KIND_NAMES: Mapping[type, str] = {str: "a string", dict: "a table", list: "a list of names", bool: "true or false"}
 KEYS = tuple(KINDS)
+# Adapters of dbt whose SQL is Spark's; the first is the default.
+ADAPTERS = ("spark", "databricks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Settings:
     text: str
     functions: tuple[str, ...] = ()
     require_descriptions: bool = False
+    adapter_type: str = ADAPTERS[0]
 
     def layers(self, file: str) -> tuple[Mapping[str, object], ...]:
         """Return the settings that apply to a model's file, the outermost folder's first."""
@@ -73,7 +77,11 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
     functions = _functions(text, tool.get("functions", []), problems)
     name, chosen = tool.get("name", default_name), tool.get("profile", "local")
     required = tool.get("require_descriptions", False)
-    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions, required)
+    adapter = tool.get("adapter_type", ADAPTERS[0])
+    if adapter not in ADAPTERS:
+        hint = f"Write one of {listed(ADAPTERS)}.{did_you_mean(adapter, ADAPTERS)}"
+        problems.append(_problem(text, "SR108", ["adapter_type"], f"`adapter_type` can't be `{adapter}`", hint))
+    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions, required, adapter)
 
 
 def _functions(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reports of a tick: console lines, the HTML report, JUnit, run results, the history page.
+"""Reports of a tick: console lines, HTML, JUnit, run results, the history page.
 
 Entry points: `log_lines.line`, `report_files.write`.
 """

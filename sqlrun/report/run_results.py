@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
+from sqlrun.artifacts import unique_ids
+from sqlrun.artifacts.unique_ids import moment
 from sqlrun.engine_api import Receipt
 from sqlrun.events import CheckResult, NodeResult, StageReceipt
 from sqlrun.source_api import NO_SUMS, LineSums
-from sqlrun.version import __version__
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 
@@ -33,7 +34,7 @@ def run_results(run: Invocation, results: Sequence[object], elapsed: float, at: 
     return {
         "metadata": {
             "dbt_schema_version": SCHEMA,
-            "dbt_version": f"sqlrun {__version__}",
+            "dbt_version": unique_ids.DBT_VERSION,
             "generated_at": moment(at),
             "invocation_id": run.id,
             "invocation_started_at": moment(run.started_at),
@@ -76,7 +77,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "reason": own.reason if own else "",
         "tables": [_table(stage) for stage in node.stages],
     }
-    name = f"{'seed' if kind == 'seed' else 'model'}.{project}.{node.name}"
+    name = (unique_ids.seed if kind == "seed" else unique_ids.model)(project, node.name)
     return _result(name, node.status, node.seconds, at, response, node.message or None, None, node.name)
 
 
@@ -94,8 +95,8 @@ def _plain(value: object) -> object:
     return asdict(value) if isinstance(value, Receipt) else value
 
 
-def check_result(project: str, check: CheckResult, number: int, at: datetime) -> dict[str, object]:
-    """Return the result of a check that ended `at`; `number` distinguishes checks of one type on one model."""
+def check_result(project: str, check: CheckResult, at: datetime) -> dict[str, object]:
+    """Return the result of a check that ended `at`, with its id in the manifest."""
     response: dict[str, object] = {
         "_message": check.status.stored,
         "columns": list(check.columns),
@@ -106,7 +107,7 @@ def check_result(project: str, check: CheckResult, number: int, at: datetime) ->
         "description": check.description,
         "place": str(check.place),
     }
-    name = f"test.{project}.{check.model}.{check.type}.{number}"
+    name = unique_ids.test(project, check.model, check.type, check.columns, check.check_id)
     failed = check.unexpected if check.status.evaluated else None
     return _result(name, check.status.dbt, check.seconds, at, response, check.message or None, failed, None)
 
@@ -136,8 +137,3 @@ def _result(
         "relation_name": relation,
         "batch_results": None,
     }
-
-
-def moment(at: datetime) -> str:
-    """Return a time in dbt's format: UTC with microseconds."""
-    return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

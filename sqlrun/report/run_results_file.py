@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -34,7 +33,6 @@ class Artifacts:
         self._results: list[str] = []
         self._follow = 0  # checks of the last step that are still to come
         self._owed = False  # something other than passed checks was added since the last write
-        self._numbers: Counter[tuple[str, str]] = Counter()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # Written at once, so that a reader doesn't take the last build's results for this one's, and an unwritable
@@ -58,12 +56,10 @@ class Artifacts:
                     well, owed = event.status in WELL, True
                     self._add(node_result(self._run.project, event, now, self._what.get(event.index, "")))
                 case CheckResult():
-                    self._numbers[event.model, event.type] += 1
-                    number = self._numbers[event.model, event.type]
                     self._follow -= 1
                     well = event.status is Outcome.PASS
                     owed = not well
-                    self._add(check_result(self._run.project, event, number, now))
+                    self._add(check_result(self._run.project, event, now))
             # Surviving a power failure needs fsync, surviving a kill doesn't. Passed checks can be recomputed.
             self._owed = self._owed or owed
             if well and self._follow > 0:

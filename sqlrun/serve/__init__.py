@@ -1,4 +1,4 @@
-"""The HTTP server: the API of marts and dashboards, and the pages for owners and operators.
+"""The HTTP server: its API, and the pages for owners and operators.
 
 Entry point: `command.serve_command`.
 """

@@ -46,17 +46,18 @@ def test_the_file_is_in_dbt_s_shape(tmp_path: Path) -> None:
     own = StageReceipt("orders", "merge", "SR501", 20, 3, Receipt(0.7, rows_written=20, commits=1))
     hidden = StageReceipt("orders__state_1", "merge", "SR501", 9, 2, Receipt(0.1))
     node = NodeResult(1, 1, "orders", "merge", "success", 0.8, 20, 1, stages=(hidden, own))
-    bad = check("fail", 3, samples=("order_id=é",), message="3 unexpected")
+    good = check(check_id="f81f8a0b1929b6a6")
+    bad = check("fail", 3, samples=("order_id=é",), message="3 unexpected", check_id="0a1b2c3d4e5f6071")
     artifacts.emit(Started(1, 1, "merge model orders"))
-    for event in (node, check(), bad):
+    for event in (node, good, bad):
         artifacts.emit(event)
-    artifacts.finish(TickResult(12, AS_OF, False, 4.5, (node,), (check(), bad)))
+    artifacts.finish(TickResult(12, AS_OF, False, 4.5, (node,), (good, bad)))
     found = read(tmp_path / "target")
 
     assert set(found) == {"metadata", "results", "elapsed_time", "args"}
     assert set(found["metadata"]) == METADATA
     assert found["metadata"]["dbt_schema_version"] == "https://schemas.getdbt.com/dbt/run-results/v6.json"
-    assert found["metadata"]["dbt_version"] == f"sqlrun {__version__}"
+    assert found["metadata"]["dbt_version"] == f"1.12.0+sqlrun.{__version__}"
     assert found["metadata"]["invocation_started_at"] == "2026-01-01T12:05:00.000000Z"
     assert found["elapsed_time"] == 4.5
     assert found["args"] == {
@@ -65,8 +66,8 @@ def test_the_file_is_in_dbt_s_shape(tmp_path: Path) -> None:
     assert all(set(result) == KEYS for result in found["results"])
     assert [(result["unique_id"], result["status"], result["failures"]) for result in found["results"]] == [
         ("model.shop.orders", "success", None),
-        ("test.shop.stg_orders.expect_column_values_to_be_between.1", "pass", 0),
-        ("test.shop.stg_orders.expect_column_values_to_be_between.2", "fail", 3),
+        ("test.shop.expect_column_values_to_be_between_stg_orders_order_total.f81f8a0b19", "pass", 0),
+        ("test.shop.expect_column_values_to_be_between_stg_orders_order_total.0a1b2c3d4e", "fail", 3),
     ]
     model, _, test = found["results"]
     assert model["timing"] == [

@@ -71,7 +71,7 @@ def shown(one: CheckResult, number: int) -> dict[str, str]:
         "page": body,
         "markdown": summaries.markdown(result, about).replace("\\", ""),
         "junit": summaries.junit(result, about),
-        "run_results": str(run_results.check_result("shop", one, 1, AS_OF)),
+        "run_results": str(run_results.check_result("shop", one, AS_OF)),
         "documents": str(gx_results.documents(result, {})),
     }
 

@@ -645,7 +645,7 @@ def test_what_is_only_worth_knowing_is_a_note_everywhere():
     assert "note: 2 of 1,234 rows" in cases and "<failure" not in cases and "warning" not in cases
     both = tick(checks=(noted, check("warn", 1)))
     assert findings.headline(both, ABOUT) == "Tick 12 is published, with 1 warning and 1 note from 2 checks."
-    told = check_result("shop", noted, 1, AS_OF)
+    told = check_result("shop", noted, AS_OF)
     assert (told["status"], told["adapter_response"]["_message"]) == ("warn", "info")
     (row,) = check_results.rows_of(tick(checks=(noted,)), AS_OF)
     assert (row["status"], row["severity"]) == ("info", "info")

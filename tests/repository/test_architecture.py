@@ -61,8 +61,8 @@ IMPURE = {
 # From the top: what a line holds may import what is below it, and nothing of its own line but itself.
 LAYERS = (
     "__main__", "daemon", "cli", "simulate", "commands scaffold serve", "run", "unit_tests", "operations", "report",
-    "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions", "check", "land",
-    "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph", "parse",
+    "artifacts", "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions", "check",
+    "land", "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph", "parse",
     "render", "load", "sources", "decoding", "transpile", "events", "outcome", "project", "dashboards", "engine_api",
     "source_api", "storage", "runtime", "errors version",
 )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Let dbt's tools read the artifacts of the reference project: `make ecosystem`. Each has an environment of its own.
+
+The tools are unmodified, from the public registry. Each must find the project's models, columns and tests as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from sqlrun.pipeline import prepare
+from tests.deploy import ecosystem
+from tests.deploy.ecosystem import HOME, made, shell
+
+TOOLS = {
+    "dbt-coverage": ["dbt-coverage==0.5.0"],
+    "dbt-bouncer": ["dbt-bouncer==4.3.0"],
+    "dbt-score": ["dbt-score==0.19.0"],
+    # 0.3.7 uses what later versions of sqlglot lack, and doesn't say so in its requirements.
+    "dbt-colibri": ["dbt-colibri==0.3.7", "sqlglot[c]==30.16.0"],
+}
+RULES = {
+    "dbt_artifacts_dir": "target",
+    "manifest_checks": [
+        {"name": "check_model_description_populated"},
+        {"name": "check_model_names", "include": "^models/staging", "model_name_pattern": "^stg_"},
+        {"name": "check_source_description_populated"},
+        {
+            "name": "check_model_has_unique_test",
+            "include": "^models/marts",
+            "accepted_uniqueness_tests": ["unique", "dbt_utils.unique_combination_of_columns"],
+        },
+    ],
+    "catalog_checks": [{"name": "check_column_description_populated"}, {"name": "check_columns_are_all_documented"}],
+    "run_results_checks": [{"name": "check_run_results_max_execution_time", "max_execution_time_seconds": 600}],
+}
+
+
+def main() -> int:
+    """Run all tools; a failed one ends the run."""
+    ecosystem.TOOLS.update(TOOLS)
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name) / "project"
+        made(project)
+        file = project / "pyproject.toml"
+        file.write_text(file.read_text().replace("[tool.sqlrun]", '[tool.sqlrun]\nadapter_type = "databricks"', 1))
+        variables = {"SQLRUN_WAREHOUSE": str(project / "warehouse" / "it"), "DO_NOT_TRACK": "1"}
+        shell(["sqlrun", "build", "--quiet"], project, variables)
+        shell(["sqlrun", "docs", "generate"], project, variables)
+        for check in (coverage, bouncer, score, colibri):
+            print(check(project, variables))
+    return 0
+
+
+def coverage(project: Path, variables: dict[str, str]) -> str:
+    """Every column of the reference project has a description."""
+    shown = tool("dbt-coverage", "dbt-coverage", ["compute", "doc"], project, variables)
+    total = next(line for line in shown.splitlines() if line.startswith("Total"))
+    columns = sum(len(table.columns) for table in prepare(project).project.models)
+    covered, of = map(int, re.findall(r"(\d+)/(\d+)", total)[0])
+    assert covered == of > columns, shown
+    tests = tool("dbt-coverage", "dbt-coverage", ["compute", "test"], project, variables)
+    assert "restaurant_windows                   (0 tests)" not in tests, tests
+    return f"dbt-coverage: {covered} of {of} columns have a description"
+
+
+def bouncer(project: Path, variables: dict[str, str]) -> str:
+    """The project keeps the rules; a rule that it breaks is found."""
+    (project / "rules.yml").write_text(yaml.safe_dump(RULES))
+    shown = tool("dbt-bouncer", "dbt-bouncer", ["run", "--config-file", "rules.yml"], project, variables)
+    done = re.findall(r"SUCCESS=(\d+) WARN=0 ERROR=0", shown)
+    assert done and int(done[0]) > 10, shown
+    return f"dbt-bouncer: {done[0]} checks"
+
+
+def score(project: Path, variables: dict[str, str]) -> str:
+    """Each model gets a score."""
+    shown = tool(
+        "dbt-score",
+        "dbt-score",
+        [
+            "lint",
+            "--manifest",
+            "target/manifest.json",
+            "--show",
+            "all",
+            "--fail-project-under",
+            "0",
+            "--fail-any-item-under",
+            "0",
+        ],
+        project,
+        variables,
+    )
+    names = prepare(project).names
+    assert all(f"{name}" in shown for name in names), shown
+    return f"dbt-score: {len(names)} models"
+
+
+def colibri(project: Path, variables: dict[str, str]) -> str:
+    """The lineage of columns has no table that the manifest lacks."""
+    tool("dbt-colibri", "colibri", ["generate", "--disable-telemetry", "--output-dir", "lineage"], project, variables)
+    edges = json.loads((project / "lineage" / "colibri-manifest.json").read_text())["lineage"]["edges"]
+    columns = [edge for edge in edges if edge["sourceColumn"]]
+    strange = [edge for edge in edges if edge["source"].split(".")[0] not in ("model", "seed", "source")]
+    assert strange == [] and len(columns) > 50, strange
+    name = prepare(project).project.name
+    wanted = (f"model.{name}.fct_restaurant_slots", "total_sales", f"model.{name}.fct_restaurant_hours", "total_sales")
+    keys = ("source", "sourceColumn", "target", "targetColumn")
+    assert wanted in {tuple(edge[key] for key in keys) for edge in columns}
+    return f"dbt-colibri: {len(columns)} edges between columns"
+
+
+def tool(name: str, program: str, arguments: list[str], project: Path, variables: dict[str, str]) -> str:
+    """Run a tool's program in the project; return its output."""
+    ecosystem.run(name, ["-c", "pass"], variables)
+    return shell([str(HOME / name / "bin" / program), *arguments], project, variables)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
