@@ -21,7 +21,8 @@ MANIFEST, CATALOG = "manifest.json", "catalog.json"
 
 def naming_of(project: Project, env: str | None) -> Naming:
     """Return the names that artifacts give to tables: an environment has a schema of its own."""
-    return Naming(project, f"{project.name}__{env}" if env else project.name, project.adapter_type)
+    schema = f"{project.name}__{env}" if env else project.name
+    return Naming(project, schema, project.adapter_type, frozenset(seed.name for seed in project.seeds))
 
 
 def write_manifest(root: Path, workspace: Workspace, env: str | None, at: datetime) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from sqlrun.artifacts import unique_ids
@@ -65,7 +64,7 @@ def check(naming: Naming, model: Model, one: Expectation, columns: tuple[str, ..
 
 def _metadata(model: Model, one: Expectation) -> Values:
     """Return what kind of test a check is, with dbt's names of the arguments where dbt has the test."""
-    kwargs = json.loads(json.dumps(dict(one.kwargs), default=str))
+    kwargs = dict(one.kwargs)
     column = kwargs.pop("column", None)
     arguments: dict[str, Any] = {"column_name": column} if column is not None else {}
     arguments["model"] = f"{{{{ get_where_subquery(ref('{model.name}')) }}}}"
@@ -102,7 +101,7 @@ def unit_test(naming: Naming, one: UnitTest) -> Values:
         "description": one.description,
         "given": [_given(given) for given in one.given],
         "expect": _expected(one.expect),
-        "overrides": {"macros": _plain(one.macros), "vars": _plain(one.vars), "env_vars": {}},
+        "overrides": {"macros": one.macros, "vars": one.vars, "env_vars": {}},
         "depends_on": {"macros": [], "nodes": [naming.id_of(one.model)]},
         "config": {"tags": list(one.tags), "meta": meta, "enabled": True},
         "schema": naming.schema,
@@ -112,7 +111,7 @@ def unit_test(naming: Naming, one: UnitTest) -> Values:
 def _given(given: Given) -> Values:
     if given.sql:
         return {"input": given.input, "rows": given.sql, "format": "sql", "fixture": None}
-    rows: list[Any] = [_plain(row) for row in given.rows]
+    rows: list[Any] = list(given.rows)
     if given.lines is not None:
         rows = [{"line": line} for line in given.lines]
     return {"input": given.input, "rows": rows, "format": "dict", "fixture": None}
@@ -121,9 +120,4 @@ def _given(given: Given) -> Values:
 def _expected(expected: Expected) -> Values:
     if expected.sql:
         return {"rows": expected.sql, "format": "sql", "fixture": None}
-    return {"rows": [_plain(row) for row in expected.rows or ()], "format": "dict", "fixture": None}
-
-
-def _plain(values: Any) -> Any:
-    """Return values as JSON has them; times and decimals become text."""
-    return json.loads(json.dumps(values, default=lambda value: dict(value) if hasattr(value, "keys") else str(value)))
+    return {"rows": list(expected.rows or ()), "format": "dict", "fixture": None}

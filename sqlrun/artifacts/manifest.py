@@ -25,7 +25,10 @@ NONE: Mapping[str, Values] = {
 def manifest(workspace: Workspace, naming: Naming, at: datetime, invocation: str) -> Values:
     """Return the document; `at` is the time of writing, `invocation` the id of the run of the command."""
     project = workspace.project
-    tables = {unique_ids.seed(project.name, one.name): nodes.seed(naming, one) for one in project.seeds}
+    tables = {
+        unique_ids.seed(project.name, one.name): nodes.seed(naming, one, workspace.prints[one.name])
+        for one in project.seeds
+    }
     for model in workspace.models:
         node = nodes.model(naming, workspace, model)
         tables[node["unique_id"]] = node
@@ -88,4 +91,8 @@ def metadata(naming: Naming, schema: str, at: datetime, invocation: str) -> Valu
 
 def text(document: Values) -> str:
     """Return a document as JSON text; types that JSON lacks become text."""
-    return json.dumps(document, default=str) + "\n"
+    return json.dumps(document, default=_as_json) + "\n"
+
+
+def _as_json(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)

@@ -24,12 +24,13 @@ class Naming:
     """The names that the artifacts give to the tables of a project.
 
     `schema` is the schema of models and seeds; a source's is its group. `adapter` is an adapter of dbt: compiled SQL is
-    Spark's with any engine.
+    Spark's with any engine. `seeds` are the names of the project's seeds.
     """
 
     project: Project
     schema: str
     adapter: str
+    seeds: frozenset[str]
 
     def relation(self, name: str, schema: str = "") -> str:
         """Return a table's name in Spark SQL."""
@@ -37,8 +38,7 @@ class Naming:
 
     def id_of(self, name: str) -> str:
         """Return the id of a model or a seed."""
-        is_seed = any(seed.name == name for seed in self.project.seeds)
-        return (unique_ids.seed if is_seed else unique_ids.model)(self.project.name, name)
+        return (unique_ids.seed if name in self.seeds else unique_ids.model)(self.project.name, name)
 
     def common(self, kind: str, name: str, file: str, unique_id: str) -> Values:
         """Return the values that all nodes have. A path is relative to the folder of its kind."""
@@ -146,13 +146,12 @@ def compiled_code(naming: Naming, rendered: Rendered) -> str:
     return text
 
 
-def seed(naming: Naming, one: Seed) -> Values:
-    """Return the node of a seed; its checksum is that of its rows."""
-    rows = "\n".join(repr(row) for row in one.rows)
+def seed(naming: Naming, one: Seed, fingerprint: str) -> Values:
+    """Return the node of a seed; its checksum is that of its fingerprint."""
     node = naming.common("seed", one.name, one.file, unique_ids.seed(naming.project.name, one.name))
     return {
         **node,
-        **naming.relational(one.name, one.contract_file, rows),
+        **naming.relational(one.name, one.contract_file, fingerprint),
         "raw_code": "",
         "config": {"enabled": True, "materialized": "seed", "tags": [], "meta": {}},
         "tags": [],
