@@ -13,7 +13,7 @@ from sqlrun.errors import Problem, ProjectError
 from sqlrun.expectations import relationships, validate
 from sqlrun.graph import cascades, graph
 from sqlrun.graph.graph import Graph
-from sqlrun.graph.graph import select as select_nodes
+from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.landing import drops, letters
 from sqlrun.load import load, profile

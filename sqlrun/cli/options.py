@@ -14,7 +14,7 @@ import click
 from sqlrun.errors import SqlrunError, UsageError, first_line
 from sqlrun.runtime.streams import GONE
 
-CHOICE = "Select by name, stg_*, +name, name+, folder, tag:x, path:x or source:x."
+CHOICE = "Select by name, stg_*, +name, name+, folder, or a method such as tag:x."
 SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="Leave out what this selects.")

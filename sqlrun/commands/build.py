@@ -14,7 +14,7 @@ from sqlrun.artifacts import artifact_files
 from sqlrun.engines.factory import dialect_of, refused
 from sqlrun.errors import UsageError
 from sqlrun.explain import explain
-from sqlrun.graph.graph import select as select_nodes
+from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.load import profile
 from sqlrun.pipeline import Prepared, chosen, profile_of
 from sqlrun.project import Profile

@@ -16,7 +16,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.events import CheckResult, TickResult, blocks
 from sqlrun.expectations.suggest import suggest
-from sqlrun.graph.graph import select as select_nodes
+from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.outcome import Level, Outcome
 from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
 from sqlrun.publish.reader import find, tick_of

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from sqlrun.errors import UsageError
-from sqlrun.graph.graph import Graph, select
+from sqlrun.graph.graph import Graph
+from sqlrun.graph.selectors import select
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.project import Macro, Project, UnitTest
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sqlrun.errors import Place, ProjectError, UsageError
-from sqlrun.graph import graph
-from sqlrun.project import Config, Model, Project, Rendered, Seed, Source
+from sqlrun.graph import graph, selectors
+from sqlrun.project import Config, Exposure, Model, Project, Rendered, Seed, Source
 
 # name: (file, refs, sources, tags)
 SHOP = {
@@ -25,10 +25,14 @@ def made(models: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], tuple[st
         out = "select *\n" + "\n".join(f"from `ref`.`{ref}`" for ref in refs)
         model = Model(name, file, sql, "", "", (), False, (), Config(), ())
         lines = tuple(range(1, out.count("\n") + 2))
-        items.append(Rendered(model, out, refs, sources, lines, Config(tags=tags)))
+        kind = "view" if name == "orders" else "table"
+        items.append(Rendered(model, out, refs, sources, lines, Config(kind, tags=tags)))
     seeds = (Seed("dishes", "seeds/dishes.csv", "", "", (), (), ()),)
     sources = tuple(Source(group, "orders", "json", "", (), "", Place("")) for group in ("shop", "shop_old"))
-    project = Project("", "", "", {}, tuple(item.model for item in items), seeds, sources, (), ())
+    board = Exposure("board", "dashboard", "", "", ("orders", "hours"), Place(""))
+    project = Project(
+        "", "shop", "", {}, tuple(item.model for item in items), seeds, sources, (), (), exposures=(board,)
+    )
     return graph.build(project, items)
 
 
@@ -72,12 +76,31 @@ def test_parents_come_first_and_names_decide_the_rest():
         ("source:shop", ""),
         ("tag:hot,path:models/facts", "orders"),
         ("tag:hot,marts", ""),
+        ("file:days.sql", "days"),
+        ("file:days", "days"),
+        ("file:stg_*", "stg_orders stg_returns"),
+        ("fqn:*", "dishes stg_orders stg_returns orders days hours"),
+        ("fqn:shop.marts.days", "days"),
+        ("shop.marts.days", "days"),
+        ("shop.marts", "days hours"),
+        ("fqn:marts", "days hours"),
+        ("fqn:days", "days"),
+        ("fqn:shop.staging.*.stg_orders", "stg_orders"),
+        ("exposure:board", "orders hours"),
+        ("+exposure:board,marts", "hours"),
+        ("package:shop,marts", "days hours"),
+        ("package:this,seeds", "dishes"),
+        ("resource_type:seed", "dishes"),
+        ("resource_type:model,marts", "days hours"),
+        ("resource_type:source+1", "stg_orders stg_returns"),
+        ("config.materialized:view", "orders"),
+        ("config.tags:hot", "stg_orders orders"),
         ("days hours", "days hours"),
         ("days stg_orders,tag:hot", "stg_orders days"),
     ],
 )
 def test_selectors_are_dbts(include, chosen):
-    names = graph.select(made(), (include,) if include else ())
+    names = selectors.select(made(), (include,) if include else ())
 
     assert " ".join(names) == chosen
 
@@ -85,9 +108,9 @@ def test_selectors_are_dbts(include, chosen):
 def test_several_selectors_unite_and_exclude_subtracts():
     found = made()
 
-    assert graph.select(found, ("days", "hours")) == ("days", "hours")
-    assert graph.select(found, ("+days",), ("stg_orders", "dishes orders")) == ("days",)
-    assert graph.select(found, (), ("marts", "tag:hot")) == ("dishes", "stg_returns")
+    assert selectors.select(found, ("days", "hours")) == ("days", "hours")
+    assert selectors.select(found, ("+days",), ("stg_orders", "dishes orders")) == ("days",)
+    assert selectors.select(found, (), ("marts", "tag:hot")) == ("dishes", "stg_returns")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +121,15 @@ def test_several_selectors_unite_and_exclude_subtracts():
         ("tag:hott", "Did you mean `hot`?"),
         ("path:models/mart", "Did you mean `models/marts`"),
         ("source:shp", "Did you mean `shop`"),
-        ("tags:hot", "unknown selector method `tags:`. Known methods: tag:, path:, source:. Did you mean `tag`?"),
+        ("tags:hot", "unknown selector method `tags:`. Known methods: tag:, path:, file:, fqn:, "),
+        ("tags:hot", "config.tags:. Did you mean `tag`?"),
+        ("file:day.sql", "Did you mean `days.sql`"),
+        ("fqn:shop.mart.days", "Did you mean `shop.marts.days`"),
+        ("exposure:bord", "Did you mean `board`?"),
+        ("package:shops", "Did you mean `shop`?"),
+        ("resource_type:modle", "Did you mean `model`?"),
+        ("resource_type:test", "the selector `resource_type:test` matches nothing."),
+        ("config.materialized:veiw", "Did you mean `view`?"),
         ("zzzzzz", "`sqlrun ls` lists what there is."),
         ("", "`` is not a selector."),
         ("days,", "`` is not a selector."),
@@ -110,7 +141,7 @@ def test_several_selectors_unite_and_exclude_subtracts():
 def test_an_invalid_selector_is_reported(text, says):
     for include, exclude in (((text,), ()), ((), (text,))):
         with pytest.raises(UsageError) as caught:
-            graph.select(made(), include, exclude)
+            selectors.select(made(), include, exclude)
         assert says in str(caught.value)
 
 

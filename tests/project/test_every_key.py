@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
-from sqlrun.graph.graph import select
+from sqlrun.graph.selectors import select
 from sqlrun.load import constraints, contract, load, profile, sources
 from sqlrun.pipeline import prepare
 from sqlrun.project import Profile

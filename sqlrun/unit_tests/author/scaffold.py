@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlrun import pipeline
 from sqlrun.errors import Problem, ProjectError, UsageError
-from sqlrun.graph.graph import select as select_nodes
+from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Model, Source, UnitTest
