@@ -28,6 +28,14 @@ def run() -> None:
         leave(INTERRUPTED, STOPPED)
 
 
+def run_as_dbt() -> None:
+    """Run `sqlrun-dbt`: a command of dbt as one of sqlrun."""
+    from sqlrun.cli.as_dbt import rewrite_arguments
+
+    if rewrite_arguments():
+        run()
+
+
 def _run() -> None:
     try:
         main()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from collections.abc import Collection
+from datetime import datetime, timezone
 from pathlib import Path
 
 from sqlrun.artifacts.catalog import CatalogTable, catalog
@@ -16,6 +17,7 @@ from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import atomic_files
 
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MANIFEST, CATALOG = "manifest.json", "catalog.json"
 
 
@@ -32,6 +34,13 @@ def write_manifest(root: Path, workspace: Workspace, env: str | None, at: dateti
     """
     naming = naming_of(workspace.project, env)
     return _put(root, MANIFEST, manifest(workspace, naming, at, str(uuid.uuid4())))
+
+
+def node_ids(workspace: Workspace, names: Collection[str]) -> frozenset[str]:
+    """Return the ids of these models and seeds in the manifest, and of their checks."""
+    nodes = manifest(workspace, naming_of(workspace.project, None), EPOCH, "")["nodes"]
+    checked = {node: one["refs"][0]["name"] for node, one in nodes.items() if one["resource_type"] == "test"}
+    return frozenset(node for node, one in nodes.items() if checked.get(node, one["name"]) in names)
 
 
 def write_catalog(root: Path, workspace: Workspace, ledger: Ledger, env: str | None, at: datetime) -> Path:

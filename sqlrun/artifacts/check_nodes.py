@@ -21,10 +21,9 @@ def check(naming: Naming, model: Model, one: Expectation, columns: tuple[str, ..
 
     A SQL check is dbt's singular test, any other a generic one.
     """
-    unique_id = unique_ids.test(
-        naming.project.name, model.name, one.name or one.type, columns, identity(model.name, one)
-    )
-    name = unique_ids.test_name(model.name, one.name or one.type, columns)
+    kind, check_id = one.name or one.type, identity(model.name, one)
+    unique_id = unique_ids.test(naming.project.name, model.name, kind, columns, check_id)
+    name = unique_ids.test_name(model.name, kind, columns, check_id)
     raw = str(one.kwargs["unexpected_rows_query"]) if one.type == QUERY else _call(one)
     reads = [model.name, *([relationships.target(one)] if one.type == RELATIONSHIPS else [])]
     meta = {"sqlrun": {"severity": one.severity, "on_fail": one.on_fail, "place": str(one.place)}}

@@ -19,8 +19,10 @@ TESTS = {
     "expect_column_values_to_be_in_set": "accepted_values",
     "expect_compound_columns_to_be_unique": "unique_combination_of_columns",
 }
-# Characters of a check's id that dbt's id of the test has.
-HASH = 10
+# A model has at most one of these for the same columns: other checks may differ in their arguments alone.
+ALONE = frozenset(TESTS) - {"expect_column_values_to_be_in_set"}
+# Characters of a check's id that dbt's id of the test has, and its name.
+HASH, SHORT = 10, 6
 
 
 def model(project: str, name: str) -> str:
@@ -53,13 +55,16 @@ def unit_test(project: str, one: UnitTest) -> str:
     return f"unit_test.{project}.{one.model}.{_word(one.name)}"
 
 
-def test_name(of: str, type_: str, columns: Sequence[str]) -> str:
-    """Return the name of a check of a model, as dbt names tests.
+def test_name(of: str, type_: str, columns: Sequence[str], check_id: str) -> str:
+    """Return the name of a check of a model, as dbt names tests: each has its own.
 
-    >>> test_name("orders", "expect_column_values_to_not_be_null", ["order_id"])
+    >>> test_name("orders", "expect_column_values_to_not_be_null", ["order_id"], "f81f8a0b1929b6a6")
     'not_null_orders_order_id'
+    >>> test_name("orders", "expect_column_values_to_be_between", ["amount"], "0a1b2c3d4e5f6071")
+    'expect_column_values_to_be_between_orders_amount_0a1b2c'
     """
-    return "_".join([TESTS.get(type_, _word(type_)), of, *map(_word, columns)])
+    name = "_".join([TESTS.get(type_, _word(type_)), of, *map(_word, columns)])
+    return name if type_ in ALONE else f"{name}_{check_id[:SHORT]}"
 
 
 def test(project: str, of: str, type_: str, columns: Sequence[str], check_id: str) -> str:
@@ -68,7 +73,7 @@ def test(project: str, of: str, type_: str, columns: Sequence[str], check_id: st
     >>> test("shop", "orders", "expect_column_values_to_be_unique", ["id"], "f81f8a0b1929b6a6")
     'test.shop.unique_orders_id.f81f8a0b19'
     """
-    return f"test.{project}.{test_name(of, type_, columns)}.{check_id[:HASH]}"
+    return f"test.{project}.{test_name(of, type_, columns, check_id)}.{check_id[:HASH]}"
 
 
 def project_id(project: str) -> str:

@@ -109,6 +109,13 @@ def leave() -> None:
 @click.option("--receipts", is_flag=True, help="Print the cost of each table.")
 @click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse. Default: fail.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only failures.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: print each event as a line of JSON, in dbt's form.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new.")
 @click.pass_obj
 @report_errors
@@ -239,14 +246,29 @@ def error_command(code: tuple[str, ...]) -> None:
 @main.command("ls")
 @SELECT
 @EXCLUDE
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json", "fqn", "manifest"]),
+    default="text",
+    show_default=True,
+    help="fqn: names with project and folders. manifest: each node of dbt's manifest as a line of JSON.",
+)
+@click.option("--keys", default="", metavar="NAMES", help="With --output manifest: print these keys alone.")
 @click.pass_obj
 @report_errors
-def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> None:
+def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str, keys: str) -> None:
     """List models, seeds and sources in graph order."""
+    if output in ("fqn", "manifest"):
+        from sqlrun.commands.artifacts import list_manifest
+
+        sys.exit(list_manifest(root, select, exclude, keys.split() if output == "manifest" else None, utc_now()))
     from sqlrun.commands.build import list_nodes
 
     sys.exit(list_nodes(root, select, exclude, output))
+
+
+# dbt's other name of the command.
+main.add_command(list_command, "list")
 
 
 @main.command()

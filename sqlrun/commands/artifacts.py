@@ -1,12 +1,15 @@
-"""The commands parse and docs. Shell: the project, the warehouse, files under target/."""
+"""The commands parse and docs, and ls for programs. Shell: the project, the warehouse, files under target/."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from sqlrun import pipeline
 from sqlrun.artifacts import artifact_files
+from sqlrun.artifacts.manifest import manifest, text
+from sqlrun.artifacts.nodes import Values
 from sqlrun.publish.environment_paths import environment
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
@@ -20,6 +23,26 @@ def parse(root: Path, now: datetime) -> int:
     models = counted(len(prepared.workspace.models), "model")
     Console().lines([f"{models}: no problems. Wrote {file.relative_to(root)}."])
     return 0
+
+
+def list_manifest(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], keys: Sequence[str] | None, now: datetime
+) -> int:
+    """Run `sqlrun ls --output manifest`: a line of JSON for each node; with `keys` None, `--output fqn`."""
+    prepared = pipeline.prepare(root, Cache.of(root))
+    naming = artifact_files.naming_of(prepared.project, None)
+    nodes = manifest(prepared.workspace, naming, now, "")["nodes"]
+    found = [nodes[naming.id_of(name)] for name in pipeline.chosen(prepared, select, exclude)]
+    if keys is None:
+        Console().lines([".".join(node["fqn"]) for node in found])
+    else:
+        Console().raw("".join(text(_chosen(node, keys)) for node in found))
+    return 0
+
+
+def _chosen(node: Values, keys: Sequence[str]) -> Values:
+    """Return a node with these keys alone; with all keys if there are none."""
+    return {key: node[key] for key in keys or node if key in node}
 
 
 def generate_docs(root: Path, profile: str | None, env: str | None, now: datetime) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import pipeline
 from sqlrun.artifacts import artifact_files
 from sqlrun.engines.factory import dialect_of, refused
-from sqlrun.errors import UsageError
+from sqlrun.errors import SqlrunError, UsageError
 from sqlrun.explain import explain
 from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.load import profile
@@ -22,6 +24,8 @@ from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
 from sqlrun.report.build_display import BuildDisplay, Detail
 from sqlrun.report.console import Console
+from sqlrun.report.json_console import JsonConsole, reported
+from sqlrun.report.json_log import JsonLog
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
 from sqlrun.runtime.text_table import counted
@@ -40,7 +44,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     environment(options["env"])
     if options["quiet"] and options["verbose"]:
         raise UsageError("--quiet and --verbose exclude each other")
-    console = Console(quiet=options["quiet"])
+    as_json = options["log_format"] == "json"
     cache = Cache.of(root)
     prepared, target = pipeline.prepare_to_build(root, options["profile"], cache)
     wrong = refused(target)
@@ -51,7 +55,10 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
     artifact_files.write_manifest(root, prepared.workspace, options["env"], clock())
-    detail: Detail = "verbose" if options["verbose"] else "ticks" if times.is_endless or times.replay else "steps"
+    console = json_console(prepared, names) if as_json else Console(quiet=options["quiet"])
+    detail: Detail = (
+        "verbose" if options["verbose"] or as_json else "ticks" if times.is_endless or times.replay else "steps"
+    )
     display = BuildDisplay(console, detail)
     display.begin_build(log_lines.opening(prepared, target))
     if not options["skip_tests"]:
@@ -65,8 +72,16 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     session = Session(root, prepared, target, names, display, clock, options["receipts"])
     try:
         return session.run(options, times)
+    except SqlrunError as error:
+        raise reported(console, error) from None
     finally:
         console.drop()
+
+
+def json_console(prepared: Prepared, names: tuple[str, ...]) -> JsonConsole:
+    """Return the output of a build with `--log-format json`."""
+    nodes = artifact_files.node_ids(prepared.workspace, names)
+    return JsonConsole(JsonLog(str(uuid.uuid4()), prepared.project.name, os.getpid(), nodes))
 
 
 def write_compiled(

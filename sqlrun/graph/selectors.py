@@ -119,7 +119,7 @@ def _base(graph: Graph, text: str) -> set[str]:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    near = list(dict.fromkeys(difflib.get_close_matches(name, list(known), 3)))
+    near = [one for one in dict.fromkeys(difflib.get_close_matches(name, list(known), 3)) if one != name]
     if near:
         return f" Did you mean {' or '.join(f'`{one}`' for one in near)}?"
     return " `sqlrun ls` lists what there is."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from sqlrun.errors import EngineError, Place, Problem
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import listed
 from sqlrun.project import Source
+from sqlrun.runtime.text_lines import text_lines
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "models": (".sql", ".yml"),
@@ -34,6 +36,8 @@ QUIET = frozenset(
 )  # fmt: skip
 QUIET_NAMES = frozenset({"readme", "license", "licence", "makefile", "codeowners", "notice", "changelog"})
 DOCS = "{% docs"
+# A line of a dbt_project.yml without settings.
+MARKER = re.compile(r"((name|version|config-version|profile):.*|---|\s*(#.*)?)")
 _SETTINGS = (
     "`sqlrun import-dbt` converts a dbt project. Or move its settings to pyproject.toml, under [tool.sqlrun], and move "
     "this file out of the project."
@@ -73,7 +77,7 @@ def problems(folder: Folder) -> None:
                 _note(folder, file, _instead(room, file, suffixes))
     names = {entry.name for entry in os.scandir(folder.root)}
     for name, hint in OF_DBT.items():
-        if name in names:
+        if name in names and not (hint is _SETTINGS and _is_marker(folder.root / name)):
             _note(folder, folder.root / name, hint)
     for room, hint in ROOMS_OF_DBT.items():
         for file in folder.files(room) if room in names else ():
@@ -100,6 +104,14 @@ def quiet(name: str) -> bool:
 
 def _note(folder: Folder, file: Path, hint: str) -> None:
     folder.problems.append(Problem("SR117", Place(folder.name(file)), "sqlrun doesn't read this file", hint))
+
+
+def _is_marker(file: Path) -> bool:
+    """Return whether a `dbt_project.yml` has no settings: programs that run dbt only look whether there is one."""
+    with suppress(OSError):
+        lines = text_lines(file.read_bytes().decode("utf-8", "replace"))
+        return all(MARKER.fullmatch(line) for line in lines)
+    return False
 
 
 def _instead(room: str, file: Path, suffixes: tuple[str, ...]) -> str:

@@ -23,6 +23,8 @@ TOOLS = {
     "dbt-score": ["dbt-score==0.19.0"],
     # 0.3.7 uses what later versions of sqlglot lack, and doesn't say so in its requirements.
     "dbt-colibri": ["dbt-colibri==0.3.7", "sqlglot[c]==30.16.0"],
+    # It imports dateutil and doesn't require it.
+    "dagster-dbt": ["dagster-dbt==0.29.27", "python-dateutil"],
 }
 RULES = {
     "dbt_artifacts_dir": "target",
@@ -40,6 +42,24 @@ RULES = {
     "run_results_checks": [{"name": "check_run_results_max_execution_time", "max_execution_time_seconds": 600}],
 }
 
+DAGSTER = """
+import sys
+from pathlib import Path
+import dagster
+from dagster_dbt import DbtCliResource, dbt_assets
+
+root = Path(sys.argv[1])
+
+@dbt_assets(manifest=root / "target" / "manifest.json")
+def tables(context: dagster.AssetExecutionContext, dbt: DbtCliResource):
+    yield from dbt.cli(["build"], context=context).stream()
+
+resource = DbtCliResource(project_dir=str(root), dbt_executable="sqlrun-dbt")
+result = dagster.materialize([tables], resources={"dbt": resource}, selection=(sys.argv[2:] or [None])[0])
+checks = [event for event in result.all_events if event.event_type_value == "ASSET_CHECK_EVALUATION"]
+print("materialized:", len(result.get_asset_materialization_events()), "checked:", len(checks))
+"""
+
 
 def main() -> int:
     """Run all tools; a failed one ends the run."""
@@ -52,7 +72,7 @@ def main() -> int:
         variables = {"SQLRUN_WAREHOUSE": str(project / "warehouse" / "it"), "DO_NOT_TRACK": "1"}
         shell(["sqlrun", "build", "--quiet"], project, variables)
         shell(["sqlrun", "docs", "generate"], project, variables)
-        for check in (coverage, bouncer, score, colibri):
+        for check in (coverage, bouncer, score, colibri, dagster):
             print(check(project, variables))
     return 0
 
@@ -114,6 +134,23 @@ def colibri(project: Path, variables: dict[str, str]) -> str:
     keys = ("source", "sourceColumn", "target", "targetColumn")
     assert wanted in {tuple(edge[key] for key in keys) for edge in columns}
     return f"dbt-colibri: {len(columns)} edges between columns"
+
+
+def dagster(project: Path, variables: dict[str, str]) -> str:
+    """It runs `sqlrun-dbt` as it runs dbt: all tables, then one."""
+    (project / "dbt_project.yml").write_text("name: restaurant_dashboard\n")
+    shell(["sqlrun", "clean", "--warehouse"], project, variables)
+    shell(["sqlrun", "parse"], project, variables)
+    python = str(HOME / "dagster-dbt" / "bin" / "python")
+    ecosystem.run("dagster-dbt", ["-c", "pass"], variables)
+    made = prepare(project)
+    tables = len(made.workspace.tables) + len(made.project.seeds)
+    shown = shell([python, "-c", DAGSTER, str(project)], project, variables)
+    done = re.findall(r"materialized: (\d+) checked: (\d+)", shown)
+    assert done and int(done[0][0]) == tables and int(done[0][1]) > 50, shown[-3000:]
+    shown = shell([python, "-c", DAGSTER, str(project), "restaurant_windows"], project, variables)
+    assert "materialized: 1 " in shown, shown[-3000:]
+    return f"dagster-dbt: {done[0][0]} assets, {done[0][1]} checks; one of them alone"
 
 
 def tool(name: str, program: str, arguments: list[str], project: Path, variables: dict[str, str]) -> str:

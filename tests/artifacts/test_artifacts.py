@@ -133,18 +133,18 @@ def test_each_check_is_a_test_with_dbt_s_words(tmp_path: Path) -> None:
     assert found == {
         "not_null_orders_id": "not_null",
         "unique_orders_id": "unique",
-        "relationships_orders_id": "relationships",
-        "accepted_values_orders_status": "accepted_values",
-        "expect_column_values_to_be_between_orders_cents": "expect_column_values_to_be_between",
-        "unexpected_rows_expectation_orders": "singular",
+        "relationships_orders_id_514612": "relationships",
+        "accepted_values_orders_status_872524": "accepted_values",
+        "expect_column_values_to_be_between_orders_cents_6f3b9a": "expect_column_values_to_be_between",
+        "unexpected_rows_expectation_orders_af850e": "singular",
     }
-    related = tests["relationships_orders_id"]
+    related = tests["relationships_orders_id_514612"]
     assert related["depends_on"]["nodes"] == ["model.shop.orders", "seed.shop.raw"]
     assert related["test_metadata"]["kwargs"]["to"] == "ref('raw')"
     assert related["attached_node"] == "model.shop.orders" and related["column_name"] == "id"
-    assert tests["accepted_values_orders_status"]["test_metadata"]["kwargs"]["values"] == ["paid", "open"]
-    assert tests["expect_column_values_to_be_between_orders_cents"]["config"]["severity"] == "WARN"
-    assert "cents > 1000" in tests["unexpected_rows_expectation_orders"]["raw_code"]
+    assert tests["accepted_values_orders_status_872524"]["test_metadata"]["kwargs"]["values"] == ["paid", "open"]
+    assert tests["expect_column_values_to_be_between_orders_cents_6f3b9a"]["config"]["severity"] == "WARN"
+    assert "cents > 1000" in tests["unexpected_rows_expectation_orders_af850e"]["raw_code"]
 
 
 def test_a_new_check_leaves_the_ids_of_the_others(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ def test_the_file_is_in_dbt_s_shape(tmp_path: Path) -> None:
     assert all(set(result) == KEYS for result in found["results"])
     assert [(result["unique_id"], result["status"], result["failures"]) for result in found["results"]] == [
         ("model.shop.orders", "success", None),
-        ("test.shop.expect_column_values_to_be_between_stg_orders_order_total.f81f8a0b19", "pass", 0),
-        ("test.shop.expect_column_values_to_be_between_stg_orders_order_total.0a1b2c3d4e", "fail", 3),
+        ("test.shop.expect_column_values_to_be_between_stg_orders_order_total_f81f8a.f81f8a0b19", "pass", 0),
+        ("test.shop.expect_column_values_to_be_between_stg_orders_order_total_0a1b2c.0a1b2c3d4e", "fail", 3),
     ]
     model, _, test = found["results"]
     assert model["timing"] == [

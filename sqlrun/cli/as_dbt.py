@@ -1,0 +1,170 @@
+"""`sqlrun-dbt`: dbt's command line for programs that run dbt. Shell: the command line, the environment, files.
+
+It translates dbt's commands and options into those of sqlrun. What has no equal is an error before
+anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT and DBT_TARGET_PATH count, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlrun.errors import SqlrunError, UsageError
+from sqlrun.version import __version__
+
+VERSION = f"Core:\n  - installed: 1.12.0 (the format that sqlrun {__version__} writes)\n"
+# dbt's commands, and what they run. `deps` has nothing to do.
+COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("build",): ("build",),
+    ("run",): ("build", "--skip-tests"),
+    ("seed",): ("build", "--skip-tests"),
+    ("snapshot",): ("build", "--skip-tests"),
+    ("test",): ("check",),
+    ("compile",): ("compile",),
+    ("parse",): ("parse",),
+    ("ls",): ("ls",),
+    ("list",): ("ls",),
+    ("docs", "generate"): ("docs", "generate"),
+    ("debug",): ("debug",),
+    ("clean",): ("clean",),
+    ("deps",): (),
+}
+# What narrows each selector of a command.
+LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.materialized:history"}
+SELECTING = ("build", "check", "compile", "ls")
+# Options with any number of values.
+SELECT = ("--select", "-s", "--models", "--model", "-m")
+MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-keys")
+# Options with one value.
+ONE = (
+    "--project-dir", "--target", "-t", "--threads", "--vars", "--log-format", "--target-path", "--output",
+    "--profile", "--profiles-dir", "--log-path", "--log-level", "--log-level-file", "--log-format-file",
+    "--printer-width", "--indirect-selection",
+)  # fmt: skip
+# Options that change nothing: sqlrun has no such thing, or always does it.
+NOTHING = (
+    "--partial-parse", "--use-colors", "--use-colors-file", "--version-check", "--send-anonymous-usage-stats",
+    "--static-parser", "--cache-selected-only", "--populate-cache", "--use-experimental-parser", "--write-json",
+    "--quiet", "--debug", "--fail-fast", "--warn-error", "--print", "--introspect",
+)  # fmt: skip
+FLAGS = ("--full-refresh", "-f", "-d", "-q", "-x")
+ARTIFACTS = ("manifest.json", "run_results.json", "catalog.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command of sqlrun with its arguments; `target_path` is where the caller looks for artifacts, "" for target/."""
+
+    arguments: tuple[str, ...]
+    root: str
+    target_path: str
+
+
+def rewrite_arguments() -> bool:
+    """Replace the process's arguments for dbt by those for sqlrun; return whether there is a command to run.
+
+    Exits with an error for what has no equal.
+    """
+    words = sys.argv[1:]
+    if "--version" in words:
+        sys.stdout.write(VERSION)
+        return False
+    try:
+        call = translated(words, os.environ)
+    except SqlrunError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        sys.exit(error.exit_code)
+    sys.argv = ["sqlrun", "--project-dir", call.root, *call.arguments]
+    if call.target_path:
+        atexit.register(copy_artifacts, Path(call.root), Path(call.target_path), time.time())
+    return bool(call.arguments)
+
+
+def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
+    """Return the command of sqlrun for a command line of dbt.
+
+    >>> translated(["run", "--select", "orders", "days", "--target", "prod", "--no-use-colors"], {}).arguments
+    ('build', '--skip-tests', '--select', 'orders days', '--profile', 'prod')
+
+    Raises: UsageError for what has no equal.
+    """
+    names, given = _parsed(words)
+    command = tuple(names)
+    if command not in COMMANDS:
+        known = ", ".join(" ".join(name) for name in COMMANDS)
+        raise UsageError(f"sqlrun-dbt has no command `{' '.join(command)}`. Commands: {known}")
+    arguments = list(COMMANDS[command])
+    head = arguments[0] if arguments else ""
+    if given.get("--vars", "{}").strip() not in ("", "{}"):
+        raise UsageError("sqlrun-dbt has no --vars: write [tool.sqlrun.vars] in pyproject.toml")
+    if head in SELECTING:
+        arguments += _selection(command[0], given)
+    if target := given.get("--target", ""):
+        arguments += ["--profile", target]
+    if head == "build":
+        arguments += ["--full-refresh"] if "--full-refresh" in given else []
+        arguments += ["--threads", given["--threads"]] if "--threads" in given else []
+        if given.get("--log-format", environment.get("DBT_LOG_FORMAT", "")) == "json":
+            arguments += ["--log-format", "json"]
+    if head == "ls":
+        arguments += ["--output", "manifest" if given.get("--output", "") == "json" else "fqn"]
+        arguments += ["--keys", given["--output-keys"]] if "--output-keys" in given else []
+    root = given.get("--project-dir", environment.get("DBT_PROJECT_DIR", "."))
+    return Call(tuple(arguments), root, given.get("--target-path", environment.get("DBT_TARGET_PATH", "")))
+
+
+def _selection(command: str, given: Mapping[str, str]) -> list[str]:
+    """Return the options that select models. A type of resource narrows each selector."""
+    types = [f"resource_type:{kind}" for kind in given.get("--resource-type", "").split() if kind in ("model", "seed")]
+    limit = LIMITS.get(command, "")
+    parts = given.get("--select", "").split() or ([] if not (types or limit) else ["fqn:*"])
+    if types:
+        parts = [f"{part},{kind}" for part in parts for kind in types]
+    if limit:
+        parts = [f"{part},{limit}" for part in parts]
+    found = ["--select", " ".join(parts)] if parts else []
+    return [*found, *(["--exclude", given["--exclude"]] if "--exclude" in given else [])]
+
+
+def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the words of the command, and the options by their long names; several values have blanks between them."""
+    names: list[str] = []
+    given: dict[str, str] = {}
+    left = list(words)
+    while left:
+        word, equals, value = left.pop(0).partition("=")
+        if not word.startswith("-"):
+            names.append(word)
+        elif word in MANY:
+            values = [value] if equals else []
+            while not equals and left and not left[0].startswith("-"):
+                values.append(left.pop(0))
+            long = "--select" if word in SELECT else "--resource-type" if word.startswith("--res") else word
+            given[long] = f"{given.get(long, '')} {' '.join(values)}".strip()
+        elif word in ONE:
+            if not equals and not left:
+                raise UsageError(f"`{word}` needs a value")
+            given["--target" if word == "-t" else word] = value if equals else left.pop(0)
+        elif word in FLAGS:
+            given["--full-refresh" if word == "-f" else word] = ""
+        elif word.replace("--no-", "--", 1) not in NOTHING:
+            raise UsageError(f"sqlrun-dbt has no option `{word}`")
+    return names, given
+
+
+def copy_artifacts(root: Path, target_path: Path, since: float) -> None:
+    """Copy the artifacts that a command has written to where its caller looks for them, relative to the project."""
+    folder = root / target_path
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ARTIFACTS:
+        file = root / "target" / name
+        # Clocks of file systems may be a little behind.
+        is_new = file.is_file() and file.stat().st_mtime >= since - 1
+        if is_new and file.resolve() != (folder / name).resolve():
+            shutil.copyfile(file, folder / name)

@@ -1,0 +1,116 @@
+"""`sqlrun-dbt`: dbt's commands and options in sqlrun's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sqlrun.cli.as_dbt import translated
+from sqlrun.cli.main import main
+from sqlrun.errors import UsageError
+from tests.support.projects import ROOT
+
+PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as_dbt()")
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("build", "build"),
+        ("build --select fqn:*", "build --select fqn:*"),
+        ("build -s orders days --exclude tag:slow", "build --select 'orders days' --exclude tag:slow"),
+        ("build -m orders --select=days", "build --select 'orders days'"),
+        (
+            "--no-use-colors --log-format json run --models orders",
+            "build --skip-tests --select orders --log-format json",
+        ),
+        (
+            "run --full-refresh --threads 4 --target prod",
+            "build --skip-tests --profile prod --full-refresh --threads 4",
+        ),
+        ("run -f -t prod --profile shop --profiles-dir x", "build --skip-tests --profile prod --full-refresh"),
+        ("seed", "build --skip-tests --select fqn:*,resource_type:seed"),
+        (
+            "snapshot -s a b",
+            "build --skip-tests --select 'a,config.materialized:history b,config.materialized:history'",
+        ),
+        ("test --select orders", "check --select orders"),
+        ("build --resource-type model seed", "build --select 'fqn:*,resource_type:model fqn:*,resource_type:seed'"),
+        ("ls", "ls --output fqn"),
+        ("list --output json --output-keys name tags -s days", "ls --select days --output manifest --keys 'name tags'"),
+        ("docs generate --no-partial-parse", "docs generate"),
+        ("compile --vars {}", "compile"),
+        ("deps", ""),
+    ],
+)
+def test_a_command_has_its_equal(words: str, arguments: str) -> None:
+    assert list(translated(words.split(), {}).arguments) == shlex.split(arguments)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("retry", "no command `retry`. Commands: build, run"),
+        ("", "no command ``"),
+        ("run --empty", "no option `--empty`"),
+        ("run --defer", "no option `--defer`"),
+        ("run --vars {a: 1}", "no --vars: write [tool.sqlrun.vars] in pyproject.toml"),
+        ("run --target", "`--target` needs a value"),
+    ],
+)
+def test_what_has_no_equal_is_an_error(words: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        translated(words.split(" ", 2) if "vars" in words else words.split(), {})
+    assert says in str(caught.value)
+
+
+def test_the_environment_counts() -> None:
+    variables = {"DBT_PROJECT_DIR": "shop", "DBT_LOG_FORMAT": "json", "DBT_TARGET_PATH": "out"}
+    call = translated(["build"], variables)
+
+    assert (call.root, call.target_path, call.arguments) == ("shop", "out", ("build", "--log-format", "json"))
+    assert translated(["parse", "--project-dir", "here"], variables).root == "here"
+
+
+@pytest.mark.slow
+def test_a_program_that_runs_dbt_gets_artifacts_and_json(tmp_path: Path) -> None:
+    root, out = tmp_path / "cafe", tmp_path / "out"
+    CliRunner().invoke(main, ["init", str(root)])
+    (root / "dbt_project.yml").write_text("# for programs that look for it\nname: cafe\nversion: '1.0'\n")
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "DBT_LOG_FORMAT": "json", "DBT_TARGET_PATH": str(out)}
+
+    def dbt(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*PROGRAM, *words], cwd=root, env=variables, capture_output=True, text=True, check=False)
+
+    built = dbt("build", "--select", "fqn:*")
+    assert built.returncode == 0, built.stderr
+    names = {json.loads(line)["info"]["name"] for line in built.stdout.splitlines()}
+    assert {"LogStartLine", "LogModelResult", "LogTestResult", "Note"} == names
+    assert sorted(file.name for file in out.iterdir()) == ["manifest.json", "run_results.json"]
+    assert dbt("docs", "generate").returncode == 0
+    assert (out / "catalog.json").is_file()
+    assert dbt("--version").stdout.startswith("Core:\n  - installed: 1.12.0")
+    listed = dbt("ls", "--output", "json", "--output-keys", "unique_id").stdout
+    assert [json.loads(line) for line in listed.splitlines()] == [
+        {"unique_id": "model.cafe.stg_orders"},
+        {"unique_id": "model.cafe.daily_sales"},
+    ]
+    assert dbt("ls").stdout == "cafe.staging.stg_orders\ncafe.marts.daily_sales\n"
+    bad = dbt("retry")
+    assert bad.returncode == 2 and "no command `retry`" in bad.stderr
+
+
+def test_a_dbt_project_file_with_settings_is_still_refused(tmp_path: Path) -> None:
+    root = tmp_path / "cafe"
+    CliRunner().invoke(main, ["init", str(root)])
+    (root / "dbt_project.yml").write_text("name: cafe\nmodels:\n  +materialized: table\n")
+    done = CliRunner().invoke(main, ["--project-dir", str(root), "parse"])
+
+    assert done.exit_code == 2 and "SR117 dbt_project.yml:1:1" in done.output
