@@ -90,7 +90,7 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
     """Return the command of sqlrun for a command line of dbt.
 
     >>> translated(["run", "--select", "orders", "days", "--target", "prod", "--no-use-colors"], {}).arguments
-    ('build', '--skip-tests', '--select', 'orders days', '--profile', 'prod')
+    ('build', '--skip-tests', '--select', 'orders days', '--profile', 'prod', '--wait')
 
     Raises: UsageError for what has no equal.
     """
@@ -108,6 +108,8 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
     if target := given.get("--target", ""):
         arguments += ["--profile", target]
     if head == "build":
+        # Programs that run dbt start several commands at once.
+        arguments.append("--wait")
         arguments += ["--full-refresh"] if "--full-refresh" in given else []
         arguments += ["--threads", given["--threads"]] if "--threads" in given else []
         if given.get("--log-format", environment.get("DBT_LOG_FORMAT", "")) == "json":
@@ -116,7 +118,16 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         arguments += ["--output", "manifest" if given.get("--output", "") == "json" else "fqn"]
         arguments += ["--keys", given["--output-keys"]] if "--output-keys" in given else []
     root = given.get("--project-dir", environment.get("DBT_PROJECT_DIR", "."))
-    return Call(tuple(arguments), root, given.get("--target-path", environment.get("DBT_TARGET_PATH", "")))
+    target_path = given.get("--target-path", environment.get("DBT_TARGET_PATH", ""))
+    if (real := real_root(root)) != root:
+        target_path = str(Path(root).absolute() / (target_path or "target"))
+    return Call(tuple(arguments), real, target_path)
+
+
+def real_root(root: str) -> str:
+    """Return the folder of a project that may be a folder of links to it, as some orchestrators make for each task."""
+    file = Path(root) / "pyproject.toml"
+    return str(file.resolve().parent) if file.is_symlink() else root
 
 
 def _selection(command: str, given: Mapping[str, str]) -> list[str]:

@@ -24,6 +24,7 @@ TOOLS = {
     # 0.3.7 uses what later versions of sqlglot lack, and doesn't say so in its requirements.
     "dbt-colibri": ["dbt-colibri==0.3.7", "sqlglot[c]==30.16.0"],
     # It imports dateutil and doesn't require it.
+    "astronomer-cosmos": ["apache-airflow==3.3.2", "astronomer-cosmos==1.15.1"],
     "dagster-dbt": ["dagster-dbt==0.29.27", "python-dateutil"],
 }
 RULES = {
@@ -42,6 +43,33 @@ RULES = {
     "run_results_checks": [{"name": "check_run_results_max_execution_time", "max_execution_time_seconds": 600}],
 }
 
+# Airflow reads a file that has the words airflow and dag.
+COSMOS = """
+# airflow dag
+from datetime import datetime
+from pathlib import Path
+from cosmos import DbtDag, ExecutionConfig, ProfileConfig, ProjectConfig, RenderConfig
+from cosmos.constants import InvocationMode, LoadMode
+
+project = Path("{project}")
+shop = DbtDag(
+    dag_id="shop",
+    project_config=ProjectConfig(
+        dbt_project_path=project,
+        manifest_path=project / "target" / "manifest.json",
+        project_name="restaurant_dashboard",
+    ),
+    profile_config=ProfileConfig(
+        profile_name="shop", target_name="cluster_duckdb", profiles_yml_filepath=Path("{profiles}")
+    ),
+    execution_config=ExecutionConfig(dbt_executable_path="{program}", invocation_mode=InvocationMode.SUBPROCESS),
+    render_config=RenderConfig(load_method=LoadMode.DBT_MANIFEST, dbt_deps=False),
+    operator_args={{"install_deps": False}},
+    schedule=None,
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+)
+"""
 DAGSTER = """
 import sys
 from pathlib import Path
@@ -72,7 +100,7 @@ def main() -> int:
         variables = {"SQLRUN_WAREHOUSE": str(project / "warehouse" / "it"), "DO_NOT_TRACK": "1"}
         shell(["sqlrun", "build", "--quiet"], project, variables)
         shell(["sqlrun", "docs", "generate"], project, variables)
-        for check in (coverage, bouncer, score, colibri, dagster):
+        for check in (coverage, bouncer, score, colibri, dagster, cosmos):
             print(check(project, variables))
     return 0
 
@@ -151,6 +179,31 @@ def dagster(project: Path, variables: dict[str, str]) -> str:
     shown = shell([python, "-c", DAGSTER, str(project), "restaurant_windows"], project, variables)
     assert "materialized: 1 " in shown, shown[-3000:]
     return f"dagster-dbt: {done[0][0]} assets, {done[0][1]} checks; one of them alone"
+
+
+def cosmos(project: Path, variables: dict[str, str]) -> str:
+    """It makes a task of each table and of its checks, and runs `sqlrun-dbt` in each."""
+    home = project.parent / "airflow"
+    (home / "dags").mkdir(parents=True)
+    (home / "profiles.yml").write_text("shop: {target: cluster_duckdb, outputs: {cluster_duckdb: {type: spark}}}\n")
+    program = Path(sys.executable).parent / "sqlrun-dbt"
+    text = COSMOS.format(project=str(project), profiles=str(home / "profiles.yml"), program=str(program))
+    (home / "dags" / "shop.py").write_text(text)
+    settings = {
+        **variables,
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+    }
+    shell(["sqlrun", "clean", "--warehouse"], project, variables)
+    shell(["sqlrun", "parse"], project, variables)
+    ecosystem.run("astronomer-cosmos", ["-m", "airflow", "db", "migrate"], settings)
+    shown = ecosystem.run("astronomer-cosmos", ["-m", "airflow", "dags", "test", "shop"], settings)
+    found = prepare(project)
+    tasks = shown.count("new_state=success")
+    assert tasks > len(found.workspace.tables) + len(found.project.seeds) and "state=success" in shown, shown[-3000:]
+    assert "new_state=failed" not in shown
+    return f"astronomer-cosmos: {tasks} tasks"
 
 
 def tool(name: str, program: str, arguments: list[str], project: Path, variables: dict[str, str]) -> str:

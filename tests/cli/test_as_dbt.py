@@ -23,26 +23,29 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("build", "build"),
-        ("build --select fqn:*", "build --select fqn:*"),
-        ("build -s orders days --exclude tag:slow", "build --select 'orders days' --exclude tag:slow"),
-        ("build -m orders --select=days", "build --select 'orders days'"),
+        ("build", "build --wait"),
+        ("build --select fqn:*", "build --select fqn:* --wait"),
+        ("build -s orders days --exclude tag:slow", "build --select 'orders days' --exclude tag:slow --wait"),
+        ("build -m orders --select=days", "build --select 'orders days' --wait"),
         (
             "--no-use-colors --log-format json run --models orders",
-            "build --skip-tests --select orders --log-format json",
+            "build --skip-tests --select orders --wait --log-format json",
         ),
         (
             "run --full-refresh --threads 4 --target prod",
-            "build --skip-tests --profile prod --full-refresh --threads 4",
+            "build --skip-tests --profile prod --wait --full-refresh --threads 4",
         ),
-        ("run -f -t prod --profile shop --profiles-dir x", "build --skip-tests --profile prod --full-refresh"),
-        ("seed", "build --skip-tests --select fqn:*,resource_type:seed"),
+        ("run -f -t prod --profile shop --profiles-dir x", "build --skip-tests --profile prod --wait --full-refresh"),
+        ("seed", "build --skip-tests --select fqn:*,resource_type:seed --wait"),
         (
             "snapshot -s a b",
-            "build --skip-tests --select 'a,config.materialized:history b,config.materialized:history'",
+            "build --skip-tests --select 'a,config.materialized:history b,config.materialized:history' --wait",
         ),
         ("test --select orders", "check --select orders"),
-        ("build --resource-type model seed", "build --select 'fqn:*,resource_type:model fqn:*,resource_type:seed'"),
+        (
+            "build --resource-type model seed",
+            "build --select 'fqn:*,resource_type:model fqn:*,resource_type:seed' --wait",
+        ),
         ("ls", "ls --output fqn"),
         ("list --output json --output-keys name tags -s days", "ls --select days --output manifest --keys 'name tags'"),
         ("docs generate --no-partial-parse", "docs generate"),
@@ -75,8 +78,19 @@ def test_the_environment_counts() -> None:
     variables = {"DBT_PROJECT_DIR": "shop", "DBT_LOG_FORMAT": "json", "DBT_TARGET_PATH": "out"}
     call = translated(["build"], variables)
 
-    assert (call.root, call.target_path, call.arguments) == ("shop", "out", ("build", "--log-format", "json"))
+    assert (call.root, call.target_path, call.arguments) == ("shop", "out", ("build", "--wait", "--log-format", "json"))
     assert translated(["parse", "--project-dir", "here"], variables).root == "here"
+
+
+def test_a_folder_of_links_is_the_project_that_they_lead_to(tmp_path: Path) -> None:
+    """astronomer-cosmos makes one for each task, and reads the artifacts there."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "links").mkdir()
+    (tmp_path / "shop" / "pyproject.toml").write_text("[tool.sqlrun]\n")
+    (tmp_path / "links" / "pyproject.toml").symlink_to(tmp_path / "shop" / "pyproject.toml")
+    call = translated(["parse", "--project-dir", str(tmp_path / "links")], {})
+
+    assert (call.root, call.target_path) == (str(tmp_path / "shop"), str(tmp_path / "links" / "target"))
 
 
 @pytest.mark.slow
