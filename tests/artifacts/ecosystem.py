@@ -6,6 +6,7 @@ The tools are unmodified, from the public registry. Each must find the project's
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tempfile
@@ -23,6 +24,8 @@ TOOLS = {
     "dbt-score": ["dbt-score==0.19.0"],
     # 0.3.7 uses what later versions of sqlglot lack, and doesn't say so in its requirements.
     "dbt-colibri": ["dbt-colibri==0.3.7", "sqlglot[c]==30.16.0"],
+    # Without its requirement dbt-core, which it runs and doesn't import.
+    "openlineage-dbt": ["openlineage-integration-common==1.54.0", "pyyaml", "jinja2", "tqdm"],
     # It imports dateutil and doesn't require it.
     "astronomer-cosmos": ["apache-airflow==3.3.2", "astronomer-cosmos==1.15.1"],
     "dagster-dbt": ["dagster-dbt==0.29.27", "python-dateutil"],
@@ -100,7 +103,7 @@ def main() -> int:
         variables = {"SQLRUN_WAREHOUSE": str(project / "warehouse" / "it"), "DO_NOT_TRACK": "1"}
         shell(["sqlrun", "build", "--quiet"], project, variables)
         shell(["sqlrun", "docs", "generate"], project, variables)
-        for check in (coverage, bouncer, score, colibri, dagster, cosmos):
+        for check in (coverage, bouncer, score, colibri, openlineage, dagster, cosmos):
             print(check(project, variables))
     return 0
 
@@ -179,6 +182,37 @@ def dagster(project: Path, variables: dict[str, str]) -> str:
     shown = shell([python, "-c", DAGSTER, str(project), "restaurant_windows"], project, variables)
     assert "materialized: 1 " in shown, shown[-3000:]
     return f"dagster-dbt: {done[0][0]} assets, {done[0][1]} checks; one of them alone"
+
+
+def openlineage(project: Path, variables: dict[str, str]) -> str:
+    """`dbt-ol` runs the program `dbt`, and reads what it wrote."""
+    folder, events = project.parent / "openlineage", project.parent / "events.jsonl"
+    folder.mkdir()
+    (folder / "dbt").symlink_to(Path(sys.executable).parent / "sqlrun-dbt")
+    (folder / "profiles.yml").write_text("shop: {target: x, outputs: {cluster_duckdb: {type: duckdb, path: x}}}\n")
+    (project / "dbt_project.yml").write_text("name: restaurant_dashboard\nprofile: shop\n")
+    ecosystem.run("openlineage-dbt", ["-m", "pip", "install", "-q", "--no-deps", "openlineage-dbt==1.54.0"], variables)
+    settings = {
+        **variables,
+        "PATH": os.pathsep.join((str(folder), os.environ["PATH"])),
+        "DBT_PROFILES_DIR": str(folder),
+        "OPENLINEAGE__TRANSPORT__TYPE": "file",
+        "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": str(events),
+        "OPENLINEAGE__TRANSPORT__APPEND": "true",
+    }
+    program = str(HOME / "openlineage-dbt" / "bin" / "dbt-ol")
+    arguments = ["build", "--full-refresh", "--project-dir", str(project), "--target", "cluster_duckdb"]
+    shell([program, *arguments], project, settings)
+    found = [json.loads(line) for line in events.read_text().splitlines()]
+    made_by = {
+        out["name"].rpartition(".")[2]: {one["name"].rpartition(".")[2] for one in event["inputs"]}
+        for event in found
+        if event["eventType"] == "COMPLETE"
+        for out in event.get("outputs", ())
+    }
+    assert made_by["fct_restaurant_hours"] == {"fct_restaurant_slots"}, made_by
+    assert set(made_by) == {table.name for table in prepare(project).workspace.tables}
+    return f"openlineage-dbt: {len(found)} events"
 
 
 def cosmos(project: Path, variables: dict[str, str]) -> str:
