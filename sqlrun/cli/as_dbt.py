@@ -33,6 +33,7 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("docs", "generate"): ("docs", "generate"),
     ("debug",): ("debug",),
     ("clean",): ("clean",),
+    ("retry",): ("retry",),
     ("deps",): (),
 }
 # What narrows each selector of a command.

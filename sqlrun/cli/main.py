@@ -126,6 +126,24 @@ def build(root: Path, **options: Any) -> None:
     sys.exit(build_command(root, options, utc_now))
 
 
+@main.command()
+@click.pass_context
+@report_errors
+def retry(context: click.Context) -> None:
+    """Run the last build again if its tick was not published, with its selection and options.
+
+    Options that accept a loss are not repeated.
+    """
+    from sqlrun.commands.retry import last_build
+    from sqlrun.report.console import Console
+
+    options = last_build(context.obj)
+    if options is None:
+        Console().lines(["The last build published its tick: there is nothing to retry."])
+    else:
+        context.invoke(build, **options)
+
+
 @main.command("init")
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @click.option(

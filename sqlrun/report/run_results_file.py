@@ -15,6 +15,8 @@ from sqlrun.report.run_results import Invocation, check_result, document, json_o
 from sqlrun.runtime import atomic_files
 
 NAME = "run_results.json"
+# The argument with the time that the caller asked for; `as_of` is the tick's.
+ASKED = "asked_as_of"
 # Statuses of steps that are written together with the checks that follow.
 WELL = ("success", "no-op")
 
@@ -76,6 +78,8 @@ class Artifacts:
         Raises: SqlrunError if it can't be written.
         """
         with self._lock:
+            if "as_of" in self._args:
+                self._args[ASKED] = self._args["as_of"]
             self._args |= {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
             try:
                 self._write(synced=True, elapsed=result.seconds)

@@ -60,7 +60,7 @@ def test_a_command_has_its_equal(words: str, arguments: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("retry", "no command `retry`. Commands: build, run"),
+        ("rpc", "no command `rpc`. Commands: build, run"),
         ("", "no command ``"),
         ("run --empty", "no option `--empty`"),
         ("run --defer", "no option `--defer`"),
@@ -117,8 +117,8 @@ def test_a_program_that_runs_dbt_gets_artifacts_and_json(tmp_path: Path) -> None
         {"unique_id": "model.cafe.daily_sales"},
     ]
     assert dbt("ls").stdout == "cafe.staging.stg_orders\ncafe.marts.daily_sales\n"
-    bad = dbt("retry")
-    assert bad.returncode == 2 and "no command `retry`" in bad.stderr
+    bad = dbt("rpc")
+    assert bad.returncode == 2 and "no command `rpc`" in bad.stderr
 
 
 def test_a_dbt_project_file_with_settings_is_still_refused(tmp_path: Path) -> None:

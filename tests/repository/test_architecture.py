@@ -404,6 +404,7 @@ OTHER_FILES = {
     "commands.drift": "the project's contracts",
     "commands.error_page": "a page of the package",
     "commands.history": "a page, and where it was asked for",
+    "commands.retry": "the results of the last build in target/",
     "engines.spark.class_archive": "the JVM's archive in the user's cache",
     "engines.spark.jars": "jars in the Ivy cache of the user",
     "engines.spark.session": "Java, and the gateway's temporary files",
