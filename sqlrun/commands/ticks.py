@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import pipeline
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import UsageError
 from sqlrun.operations import outcome_lines
 from sqlrun.pipeline import chosen, ledger_of, profile_of
@@ -111,7 +112,8 @@ def plan_edits(
         prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
         sources=sources,
     )  # fmt: skip
-    rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine()) | source_versions.lost(plan)
+    rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine(), Heads())
+    rebuild_reasons |= source_versions.lost(plan)
     if rebuild_reasons:
         plan = tick_plan(
             prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,

@@ -74,7 +74,7 @@ def begin(context: TickContext) -> None:
     """
     wanted = [model for model in context.plan.models if _of(context, model) is not None]
     file = _file(context.warehouse, context.plan.env)
-    if not wanted and not storage_of(file).is_there(file):
+    if not wanted and storage_of(file).stamp(file) is None:
         return
     before = _read(file)
     # A tick of selected models says nothing about the others.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlrun.engine_api import Engine, Relation
-from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import speaking
@@ -17,7 +17,7 @@ from sqlrun.plan.values import TablePlan, TickPlan, Workspace
 from sqlrun.runtime.text_table import counted
 
 
-def broken(workspace: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
+def broken(workspace: Workspace, plan: TickPlan, reader: Engine, heads: Heads) -> dict[str, str]:
     """Return the landing models of a plan whose landed rows break the current rules, with the reason.
 
     Only edited rules, and rows of ticks that were never published, are checked.
@@ -25,7 +25,7 @@ def broken(workspace: Workspace, plan: TickPlan, reader: Engine) -> dict[str, st
     found = {}
     for model in plan.models:
         table = plan.tables[model.name]
-        head = delta_table.head(table.spec.path)
+        head = heads.of(table.spec.path)
         if model.source is None or table.shared or not head:
             continue
         known = table.state

@@ -29,9 +29,10 @@ def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Fou
     storage, checkpoint = storage_of(warehouse), f"{warehouse}/{path_of(subject.path)}"
     if found.refused:
         return found
-    if any(storage.is_there(f"{checkpoint}/{name}") for name in (METADATA, *FOLDERS)):
+    names = storage.names(checkpoint)
+    if not {METADATA, *(folder.partition("/")[0] for folder in FOLDERS)}.isdisjoint(names):
         _Stream(storage, warehouse, subject, found, checkpoint).examine()
-    elif storage.is_folder(checkpoint):
+    elif names:
         _plans(warehouse, subject, found, checkpoint, project)
     return found
 

@@ -6,13 +6,15 @@ A build checks first what it needs; `sqlrun doctor` checks everything. Files are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import PurePosixPath
 
-from sqlrun.engines.delta import foreign_writers, log_faults
+from sqlrun.engines.delta import foreign_writers, heads, log_faults
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.engines.delta.table_check import Found, Subject, Table
 from sqlrun.errors import UsageError
 from sqlrun.land import quarantine_log
@@ -46,34 +48,37 @@ def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> None:
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     for each in environments.all_of(ledger):
-        heal(ledger.warehouse, (*of_ledger(each), *of_books(each)), clock, warn)
+        examinations: list[Callable[[], Iterable[Found]]] = [partial(of_ledger, each), partial(of_books, each)]
+        found = storage_of(ledger.warehouse).at_once(lambda examine: examine(), examinations)
+        heal(ledger.warehouse, (one for part in found for one in part), clock, warn)
     warehouse_format.put(ledger.warehouse, ledger.project)
 
 
-def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> None:
+def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> Heads:
     """Check the tables that a tick reads and writes, and their landings' checkpoints; repair them where possible.
 
-    Raises: UsageError for damage to published data.
+    Return the tables' newest versions. Raises: UsageError for damage to published data.
     """
-    found = []
+    subjects = []
     for name, table in plan.tables.items():
         if table.shared:
             continue  # production checks it
         shown = table.state.version if table.state else -1
         hint, project = advice(name, lands=table.lands), ledger.project
-        subject = Subject(name, table.path, shown, shown, table.lands, advice=hint, project=project)
-        found.append(of_table(ledger, subject, deep=False))
+        subjects.append(Subject(name, table.path, shown, shown, table.lands, advice=hint, project=project))
+    found = storage_of(ledger.warehouse).at_once(partial(of_table, ledger, deep=False), subjects)
     heal(ledger.warehouse, found, clock, warn)
+    return heads.seen(ledger.warehouse, found)
 
 
-def free_number(ledger: Ledger, plan: TickPlan) -> int:
+def free_number(ledger: Ledger, plan: TickPlan, known: Heads) -> int:
     """Return the lowest tick number that no table of a plan has used.
 
     A power failure can lose a row `pinned` and leave its tick's commits, with their transaction ids.
     """
     used = 0
     for table in (table for table in plan.tables.values() if not table.is_source):
-        head = delta_table.head(table.spec.path)
+        head = known.of(table.spec.path)
         if head is not None and head > (table.state.version if table.state else 0):
             found = delta_table.open_table(table.spec.path).transaction_version(plan.app_id(ledger.project, table.path))
             used = max(used, found or 0)
@@ -131,7 +136,7 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
     return (found,)
 
 
-def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
+def of_books(ledger: Ledger, *, deep: bool = False) -> list[Found]:
     """Examine run stats, checks, measures, the quarantine log and the intake: all from a corrupt entry on may go.
 
     No decision depends on the first three. A command that writes to the log returns only when its rows are synced. Rows
@@ -145,10 +150,12 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
         ("intake", intake),
         ("completeness", completeness),
     )
-    for name, book in books:
-        path = str(PurePosixPath(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
-        subject = Subject(name, path, stays=True, transaction=False, project=ledger.project)
-        yield Table(ledger.warehouse, subject, deep=deep).examine()
+    paths = {name: PurePosixPath(book.path_of(ledger.warehouse, ledger.env)) for name, book in books}
+    subjects = [
+        Subject(name, str(path.relative_to(ledger.warehouse)), stays=True, transaction=False, project=ledger.project)
+        for name, path in paths.items()
+    ]
+    return storage_of(ledger.warehouse).at_once(lambda one: Table(ledger.warehouse, one, deep=deep).examine(), subjects)
 
 
 def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) -> None:

@@ -58,6 +58,6 @@ def require(warehouse: str, project: str) -> None:
 def put(warehouse: str, project: str) -> None:
     """Write the format file, durably, if the warehouse has none yet."""
     storage, file = storage_of(warehouse), file_of(warehouse)
-    if not storage.is_there(file):
+    if storage.stamp(file) is None:
         mark = json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__})
         storage.put(file, f"{mark}\n".encode(), synced=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlrun.engine_api import Engine
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
 from sqlrun.land import dead_letters, rule_changes
@@ -84,9 +85,9 @@ def tick(
             )
     sources = source_versions.read(workspace, request.selected, history.published)
     plan = _plan(workspace, history.published, history.last_tick + 1, request, other_environments, sources)
-    doctor.before_tick(ledger, plan, request.clock(), request.say)
-    free = max(doctor.free_number(ledger, plan), plan.number)
-    rebuild_reasons = rule_changes.broken(workspace, plan, reader or engine) | source_versions.lost(plan)
+    heads = doctor.before_tick(ledger, plan, request.clock(), request.say)
+    free = max(doctor.free_number(ledger, plan, heads), plan.number)
+    rebuild_reasons = rule_changes.broken(workspace, plan, reader or engine, heads) | source_versions.lost(plan)
     if free > plan.number or rebuild_reasons:
         plan = _plan(workspace, history.published, free, request, other_environments, sources, rebuild_reasons)
     number, published = plan.number, plan.published
@@ -97,7 +98,7 @@ def tick(
     states |= {name: table.state for name, table in plan.tables.items() if table.is_source and table.state is not None}
     context = _progress(workspace, engine, reader, plan, states, request)
     engine_selection.prestart_spark(context)
-    context.bases = recover(engine, plan, request.assert_lock_held)
+    context.bases = recover(engine, plan, heads, request.assert_lock_held)
     with Steps(context, emit, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
@@ -182,7 +183,7 @@ def _plan(
     )
 
 
-def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None] = no_lock_needed) -> dict[str, int]:
+def recover(engine: Engine, plan: TickPlan, heads: Heads, assert_lock_held: Callable[[], None]) -> dict[str, int]:
     """Restore every table to the published tick and create missing ones; return their versions.
 
     A table ahead of its published version was written by an unpublished tick. Landing tables stay as they are: a
@@ -193,7 +194,7 @@ def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None]
         if table.shared:
             continue
         assert_lock_held()
-        head = engine.head(table.spec.path)
+        head = heads.of(table.spec.path)
         if head is None:
             if table.state is not None:
                 raise EngineError(f"the published table {name} is missing at {table.path}", model=name)

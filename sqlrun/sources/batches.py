@@ -41,13 +41,15 @@ class Batch:
 
 def began(checkpoint: str) -> bool:
     """Return whether the DuckDB engine has written this checkpoint."""
-    return storage_of(checkpoint).is_there(f"{checkpoint}/{IDENTITY}")
+    return storage_of(checkpoint).stamp(f"{checkpoint}/{IDENTITY}") is not None
 
 
 def identity(checkpoint: str) -> str:
     """Return the checkpoint's id, which the table's transactions carry; "" if it has none yet."""
-    storage, file = storage_of(checkpoint), f"{checkpoint}/{IDENTITY}"
-    return storage.text(file).strip() if storage.is_there(file) else ""
+    try:
+        return storage_of(checkpoint).text(f"{checkpoint}/{IDENTITY}").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
 
 
 def identify(checkpoint: str, name: str) -> bool:
@@ -75,9 +77,10 @@ def read(checkpoint: str) -> dict[int, Batch | None]:
 
 
 def _read(checkpoint: str) -> dict[int, Batch | None]:
-    found = dict[int, Batch | None]()
-    for number in sorted(_numbers(checkpoint), reverse=True):
-        batch = found[number] = _batch(checkpoint, number)
+    found, numbers = dict[int, Batch | None](), sorted(_numbers(checkpoint), reverse=True)
+    batches = storage_of(checkpoint).at_once(lambda number: _batch(checkpoint, number), numbers)
+    for number, batch in zip(numbers, batches, strict=True):
+        found[number] = batch
         if batch is not None and batch.is_folded:
             break
     return dict(sorted(found.items()))

@@ -25,7 +25,7 @@ IDENTITY = "_sqlrun_checkpoint"
 
 def began(checkpoint: str) -> bool:
     """Return whether a stream has written this checkpoint."""
-    return storage_of(checkpoint).is_there(f"{checkpoint}/{METADATA}")
+    return storage_of(checkpoint).stamp(f"{checkpoint}/{METADATA}") is not None
 
 
 def query_id(checkpoint: str) -> str:

@@ -1,7 +1,8 @@
-"""Log entries that this process has seen on an object store a moment ago. Shell: memory, clocks.
+"""Small entries that this process has seen on an object store a moment ago. Shell: memory, clocks.
 
-A tick asks for the same entries many times. Each question would be a request. An entry never changes, except where a
-user deletes a warehouse and builds it again: then a reader sees the old one for `FRESH` seconds more.
+Entries of Delta logs, and plans of batches. A tick asks for the same entries many times. Each question would be a
+request. An entry never changes, except where a user deletes a warehouse and builds it again: then a reader sees the old
+one for `FRESH` seconds more. A listing that shows another stamp ends this at once; plans are always listed first.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from threading import Lock
 
 from sqlrun.storage.storage import Stamp
 
-LOG = "/_delta_log"
-ENTRY = re.compile(r"/_delta_log/\d{20}\.json$")
+FOLDERS = ("/_delta_log", "/batches")
+ENTRY = re.compile(r"/_delta_log/\d{20}\.json$|/_sqlrun/checkpoints/.+/batches/\d+\.json$")
 # Seconds that an entry counts as known, number of known entries, and the largest one whose bytes stay.
 FRESH, MOST, SMALL = 10.0, 4096, 65_536
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from sqlrun.runtime import atomic_files, own_folders
 from sqlrun.storage import local_lock
-from sqlrun.storage.storage import Entry, Stamp
+from sqlrun.storage.storage import Entry, Item, Result, Stamp
 
 
 class LocalStorage:
     """Files and folders of the operating system. `Storage` documents each method."""
+
+    writes_whole = False
+
+    def at_once(self, do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return `do` of each item, one after the other: threads would take longer than a disk."""
+        return [do(item) for item in items]
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""

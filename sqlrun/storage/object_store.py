@@ -8,19 +8,20 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.errors import UsageError
 from sqlrun.storage import file_cache, store_errors, urls
-from sqlrun.storage.known_entries import LOG, LogEntries
+from sqlrun.storage.known_entries import FOLDERS, LogEntries
 from sqlrun.storage.leases import Leases
-from sqlrun.storage.storage import Entry, Stamp
+from sqlrun.storage.storage import Entry, Item, Result, Stamp
 from sqlrun.storage.store_errors import StoreError
 from sqlrun.storage.store_options import StoreOptions
 
@@ -33,8 +34,8 @@ TRIES, PAUSE = 8, 5.0
 CUT_OFF = 5
 LONGEST = timedelta(seconds=60)
 RETRIES = {"max_retries": 8, "retry_timeout": LONGEST}
-
-Result = TypeVar("Result")
+# Maximum number of threads that wait for answers to one caller's questions.
+AT_ONCE = 16
 
 
 def _stamp(found: Any) -> Stamp:
@@ -44,6 +45,8 @@ def _stamp(found: Any) -> Stamp:
 
 class ObjectStore:
     """Objects of a bucket, by their URLs. `Storage` documents each method."""
+
+    writes_whole = True
 
     def __init__(self, root: str, options: StoreOptions) -> None:
         self.root, self.options = root, options
@@ -61,6 +64,14 @@ class ObjectStore:
         """Count requests."""
         with self._counting:
             self._counts[kind] += number
+
+    def at_once(self, do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return `do` of each item, several at once."""
+        found = list(items)
+        if len(found) < 2:
+            return [do(item) for item in found]
+        with ThreadPoolExecutor(min(len(found), AT_ONCE), "sqlrun-store") as threads:
+            return list(threads.map(do, found))
 
     @cached_property
     def _store(self) -> Store:
@@ -202,7 +213,7 @@ class ObjectStore:
         """Return the entries below a prefix, up to the next slash."""
         prefix = self._prefix(folder)
         found = self._asked("list", folder, lambda: self._api.list_with_delimiter(self._store, prefix))
-        if folder.endswith(LOG):
+        if folder.endswith(FOLDERS):
             for each in found["objects"]:
                 self._entries.note(f"{folder}/{each['path'].rpartition('/')[2]}", _stamp(each))
         folders = [Entry(each.rstrip("/").rpartition("/")[2], True, 0, 0.0) for each in found["common_prefixes"]]

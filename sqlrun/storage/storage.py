@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,16 @@ class Storage(Protocol):
 
     Where the storage has no folders, each prefix of a file's path counts as one.
     """
+
+    @property
+    def writes_whole(self) -> bool:
+        """Return whether a file that exists is complete, whatever crashed while it was written."""
+
+    def at_once(self, do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return `do` of each item, in order; several at once in threads, where each waits for answers.
+
+        Raises the first item's error when none is running any more.
+        """
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes. Raises: FileNotFoundError where there is none."""

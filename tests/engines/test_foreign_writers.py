@@ -12,7 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from sqlrun.engine_api import Landing, Written
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import UsageError
+from sqlrun.operations import doctor
 from tests.support import foreign_writers as others
 from tests.support.foreign_writers import (
     BOOKS,
@@ -174,6 +176,29 @@ def test_a_race_with_a_landing_publishes_nothing_and_keeps_the_lines(site: Site,
     command(site, "doctor", "--repair")
     build(site, 2)
 
+    true(site, 2, 9)
+
+
+@pytest.mark.parametrize("name", ["stg_lines", "fct_slots"])
+def test_a_commit_after_the_check_is_never_published(site: Site, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick takes its tables' newest versions from the check at its start."""
+    arrive(site, 2)
+    real = doctor.before_tick
+
+    def checked(*arguments: Any) -> Heads:
+        heads = real(*arguments)
+        assert heads.of(path_of(site, name)) == change(site, name, "delete") - 1
+        return heads
+
+    with monkeypatch.context() as patched:
+        patched.setattr(doctor, "before_tick", checked)
+        result = site.tick(at(2))
+    assert not result.published and any("another writer changed it" in node.message for node in result.nodes)
+    if name == "stg_lines":
+        assert "SR740 stg_lines" in build(site, 2, code=2)
+        command(site, "doctor", "--repair")
+    assert name == "stg_lines" or f"SR741 {name}" in build(site, 2)
+    build(site, 2)
     true(site, 2, 9)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from sqlrun.errors import EngineError, LockedError, UsageError
 from sqlrun.runtime import atomic_files
+from sqlrun.sources import batches
 from sqlrun.storage import leases, lock
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.local import LocalStorage
@@ -26,6 +27,7 @@ from sqlrun.storage.object_store import ObjectStore
 from sqlrun.storage.storage import Storage
 from sqlrun.storage.store_errors import StoreError
 from tests.support.script import FIVE, START
+from tests.support.servers.object_stores import S3
 
 NAMES = (
     "a b", "ä%20ö", "x=1%2F2", "quote'\"", "line\nend", "\u2028", "..a", "-rf", "*", "[a]", "%", "#?&", "né\u0301", "💧"
@@ -303,6 +305,44 @@ def test_the_lock_of_a_process_that_died_is_free(place: Place) -> None:
     assert subprocess.run([sys.executable, "-c", code, place.path("lock")], check=False).returncode == 1
     with place.storage.hold(place.path("lock"), "living", pytest.fail):
         assert place.storage.holder(place.path("lock")) == "living"
+
+
+def test_questions_are_answered_in_their_order(place: Place) -> None:
+    """Where answers take time, several are awaited at once."""
+    for number in range(40):
+        place.storage.put(place.path(str(number)), str(number).encode(), synced=False)
+    paths, threads = [place.path(str(number)) for number in range(40)], set[int]()
+
+    def read(path: str) -> bytes:
+        threads.add(threading.get_ident())
+        return place.storage.read(path)
+
+    assert place.storage.at_once(read, paths) == [str(number).encode() for number in range(40)]
+    assert place.storage.at_once(read, []) == []
+    assert (len(threads) > 1) == isinstance(place.storage, ObjectStore)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        place.storage.at_once(read, [*paths, place.path("missing")])
+
+
+@pytest.mark.servers
+def test_a_plan_is_read_again_only_where_it_has_changed(s3: S3, tmp_path: Path) -> None:
+    """Another process may replace a plan; each reader lists the folder first."""
+    warehouse = s3.warehouse(tmp_path)
+    storage, checkpoint = storage_of(warehouse), f"{warehouse}/_sqlrun/checkpoints/stg/1"
+    assert isinstance(storage, ObjectStore)
+    for number in (1, 2):
+        assert batches.plan(checkpoint, number, {f"{number}.jsonl": (None, number)})
+    before = storage.requests
+    for _ in range(3):
+        assert list(batches.read(checkpoint)) == [1, 2]
+    assert storage.requests - before == {"list": 3}
+
+    other = ObjectStore(storage.root, storage.options)
+    other.put(f"{checkpoint}/{batches.name_of(1)}", b"", synced=True)
+    assert batches.read(checkpoint)[1] is None
+    assert storage.requests - before == {"list": 4, "get": 1}
+    other.delete(f"{checkpoint}/{batches.name_of(2)}")
+    assert list(batches.read(checkpoint)) == [1]
 
 
 # Only a local disk has links.

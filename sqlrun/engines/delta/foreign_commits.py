@@ -6,7 +6,7 @@ changes no query result, so any writer may make it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -71,23 +71,32 @@ def is_marked(actions: Actions) -> bool:
     )
 
 
+def no_streams() -> frozenset[str]:
+    """Return the streams that land into a table that isn't a landing table."""
+    return frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Whose:
     """The owners of a table's commits: the project, and the streams that land into it.
 
-    `streams` None: the stream is unknown; landing rejects such a table.
+    `streams` returns None if the stream is unknown; landing rejects such a table. It is called only for a commit that
+    has neither sqlrun's mark nor a tick's id.
     """
 
     project: str
-    streams: frozenset[str] | None = frozenset()
+    streams: Callable[[], frozenset[str] | None] = no_streams
 
     def wrote(self, actions: Actions) -> bool:
         """Return whether a commit is sqlrun's, by its mark or by the transaction id of a tick or of the stream."""
         ids = {str(action["txn"].get("appId")) for action in actions if isinstance(action.get("txn"), dict)}
-        if info_of(actions).get("operation") == STREAM and (self.streams is None or not ids):
-            return True  # every commit of a stream has an id: this one is truncated
-        ticks = any(name.startswith((f"{self.project}.", f"{self.project}@")) for name in ids)
-        return is_marked(actions) or ticks or bool(ids & (self.streams or frozenset()))
+        if is_marked(actions) or any(name.startswith((f"{self.project}.", f"{self.project}@")) for name in ids):
+            return True
+        is_streamed = info_of(actions).get("operation") == STREAM
+        if not ids:
+            return is_streamed  # every commit of a stream has an id: this one is truncated
+        streams = self.streams()
+        return is_streamed if streams is None else bool(ids & streams)
 
 
 def is_harmless(actions: Actions) -> bool:

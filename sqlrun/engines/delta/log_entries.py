@@ -26,7 +26,7 @@ def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[s
         if not left:
             break
         checkpoint = delta_table.checkpoint_path(path, number)
-        if storage_of(path).is_there(checkpoint):
+        if storage_of(path).stamp(checkpoint) is not None:
             found |= _in_checkpoint(checkpoint, left)
             break
         for action in delta_table.actions(path, number):

@@ -95,8 +95,10 @@ class Table:
             self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
         elif missing is not None:
             self._damaged(missing, commit_name(missing), "is missing")
-        for version in self._versions():
-            self._commit(version)
+        versions = self._versions()
+        texts = self.storage.at_once(lambda version: self.storage.read(f"{self.log}/{commit_name(version)}"), versions)
+        for version, data in zip(versions, texts, strict=True):
+            self._commit(version, data)
         self._find_foreign_commits()
         self._data()
         if found.first is not None:
@@ -116,8 +118,7 @@ class Table:
         newest = commits[-NEWEST:] if self.subject.stays and shown < 0 else commits
         return [version for version in newest if version >= shown]
 
-    def _commit(self, version: int) -> None:
-        data = self.storage.read(f"{self.log}/{commit_name(version)}")
+    def _commit(self, version: int, data: bytes) -> None:
         text = data.decode("utf-8", "replace")
         fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._owners.wrote)
         if not fault and version > self.subject.kept and not self._matches_checksum(commit_name(version), data):
@@ -129,14 +130,19 @@ class Table:
 
     @cached_property
     def _owners(self) -> Whose:
-        """Return the owners of the table's commits; the table and its checkpoint record their stream."""
+        """Return the owners of the table's commits."""
+        return Whose(self.subject.project, lambda: self._streams)
+
+    @cached_property
+    def _streams(self) -> frozenset[str] | None:
+        """Return the table's stream, by its record in the table and in its checkpoint; None if there is none."""
         place = f"{self.warehouse}/_sqlrun/checkpoints/{self.subject.path}/metadata"
         found = set[str]()
         with suppress(OSError, ValueError, KeyError, TypeError):
             found.add(str(json.loads(self.storage.text(place))["id"]))
         with suppress(OSError):
             found.add(self.storage.text(f"{self.path}/_sqlrun_checkpoint").strip())
-        return Whose(self.subject.project, frozenset(found) or None)
+        return frozenset(found) or None
 
     def _find_foreign_commits(self) -> None:
         """Find the commits of other writers among the intact ones."""
@@ -151,15 +157,14 @@ class Table:
 
     def _data(self) -> None:
         """Check the files that intact commits added: of published versions, and of newer rows that stay."""
-        later: set[str] = set()
+        later, files = set[str](), list[tuple[int, str, int]]()
         for version in sorted(self.found.texts, reverse=True):
             text = self.found.texts[version]
             if version == self.subject.shown or (self.subject.stays and version > self.subject.kept):
-                for path, size in log_faults.files_added([text]).items():
-                    fault = "" if path in later else self._data_fault(path, size)
-                    if fault:
-                        self._damaged(version, path, fault)
+                added = log_faults.files_added([text]).items()
+                files += [(version, path, size) for path, size in added if path not in later]
             later |= {a["remove"]["path"] for a in log_faults.actions_of(text) if "remove" in a}
+        self._examine_data(files)
         if self.deep and self.subject.shown >= 0 and not self.found.refused:
             self._all_data()
 
@@ -170,12 +175,17 @@ class Table:
         except EngineError as error:
             self._damaged(shown, commit_name(shown), f"can't be read: {text_lines(str(error))[0][:200]}")
             return
-        for file in files:
-            fault = self._data_fault(file["path"], file["size_bytes"])
-            if fault:
-                self._damaged(shown, file["path"], fault)
+        self._examine_data([(shown, file["path"], file["size_bytes"]) for file in files])
 
-    def _data_fault(self, path: str, size: int) -> str:
+    def _examine_data(self, files: list[tuple[int, str, int]]) -> None:
+        """Check data files, each with the version that names it and its size in the log."""
+        faults = self.storage.at_once(self._data_fault, files)
+        for (version, path, _), fault in zip(files, faults, strict=True):
+            if fault:
+                self._damaged(version, path, fault)
+
+    def _data_fault(self, file: tuple[int, str, int]) -> str:
+        _, path, size = file
         return "" if "://" in path else parquet_fault(f"{self.path}/{unquote(path)}", size)
 
     def _damaged_checkpoints(self) -> dict[int, tuple[str, ...]]:
@@ -249,10 +259,16 @@ class Table:
 
 
 def parquet_fault(file: str, size: int | None) -> str:
-    """Return the fault of a Parquet file, by its size and its ends; it is read once until its stamp changes."""
-    stamp = storage_of(file).stamp(file)
+    """Return the fault of a Parquet file, by its size and its ends; it is read once until its stamp changes.
+
+    Where an existing file is complete, its ends aren't read.
+    """
+    storage = storage_of(file)
+    stamp = storage.stamp(file)
     if stamp is None:
         return "is missing"
+    if storage.writes_whole:
+        return log_faults.parquet_fault(stamp.size, size, (log_faults.MAGIC, log_faults.MAGIC))
     try:
         ends = _ends.get((file, stamp), lambda: _ends_of(file))
     except FileNotFoundError:
