@@ -62,8 +62,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The result of a landing: its number of rows, notes to report, and the committed batches."""
+    """The result of a landing: the table's newest version, the number of rows, notes, and the committed batches."""
 
+    version: int
     rows: int
     notes: tuple[str, ...]
     batches: tuple[LandedBatch, ...]
@@ -126,9 +127,10 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
             raise _overtaken(landing.table.name)
         delta_table.follow(landing.table.path, table)
         carry_out(last + 1, batches.Batch(last + 1, fresh, fresh), is_new=True)
-        _fold(checkpoint, last + 1, landing)
+        if len(plans) >= batches.KEEP:
+            _fold(checkpoint, last + 1, landing)
     notes = landing.source.notes(left, changed)
-    return Landed(rows, (*notes, *_unread(unreadable)), tuple(done))
+    return Landed(delta_table.newest(landing.table.path, table), rows, (*notes, *_unread(unreadable)), tuple(done))
 
 
 def _unread(parts: Mapping[str, str]) -> tuple[str, ...]:
@@ -185,8 +187,6 @@ def _fold(checkpoint: str, number: int, landing: Landing) -> None:
 
     A folded batch can't be replayed, so its commits are made durable first.
     """
-    if not batches.are_many(checkpoint):
-        return
     plans = planned(checkpoint, landing)
     if number not in plans:
         return  # it was withdrawn

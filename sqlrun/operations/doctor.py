@@ -46,12 +46,13 @@ def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> None:
 
     Raises: UsageError for another project's warehouse, or damage that can't be repaired.
     """
-    warehouse_format.require(ledger.warehouse, ledger.project)
+    has_format = warehouse_format.require(ledger.warehouse, ledger.project)
     for each in environments.all_of(ledger):
         examinations: list[Callable[[], Iterable[Found]]] = [partial(of_ledger, each), partial(of_books, each)]
         found = storage_of(ledger.warehouse).at_once(lambda examine: examine(), examinations)
         heal(ledger.warehouse, (one for part in found for one in part), clock, warn)
-    warehouse_format.put(ledger.warehouse, ledger.project)
+    if not has_format:
+        warehouse_format.put(ledger.warehouse, ledger.project)
 
 
 def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> Heads:

@@ -80,12 +80,13 @@ class Ledger:
 
     def read(self) -> History:
         """Return the latest published tick and the highest tick number in use."""
-        rows = self._newest_rows(lambda row: row["kind"] == "published")
+        entry = delta_table.entry_of_head(self.path)
+        rows = self._newest_rows(lambda row: row["kind"] == "published", entry)
         if not rows:
             return History(None, self._dropped())
         done = [row["tick"] for row in rows if row["kind"] == "published"]
         last = max((row["tick"] for row in rows), default=0)
-        return History(self.published(max(done)) if done else None, last)
+        return History(self._published(max(done), entry) if done else None, last)
 
     def _dropped(self) -> int:
         """Return the highest number of a dropped environment of this name: its tables may still record it."""
@@ -115,7 +116,10 @@ class Ledger:
 
     def published(self, tick: int) -> Published | None:
         """Return one published tick; None if it wasn't published."""
-        cached = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
+        return self._published(tick, delta_table.entry_of_head(self.path))
+
+    def _published(self, tick: int, entry: delta_table.Entry | None) -> Published | None:
+        cached = [r for r in self._known(entry, whole=True) or () if r["tick"] == tick and r["kind"] == "published"]
         if cached:
             self._require_unedited(hash_chain.broken(cached[-1:]))
         found = cached or self.sealed(f"tick = {tick} and kind = 'published'")
@@ -153,7 +157,8 @@ class Ledger:
 
         Raises: UsageError naming the row.
         """
-        rows = self._rows(None) if ticks is None else self._latest(ticks, whole=True)
+        entry = delta_table.entry_of_head(self.path)
+        rows = self._rows(None) if ticks is None else self._latest(ticks, entry, whole=True)
         self._require_unedited(hash_chain.broken(rows))
 
     def _require_unedited(self, fault: str) -> None:
@@ -203,31 +208,32 @@ class Ledger:
             raise self._read_error(error) from error
         return rows
 
-    def _newest_rows(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    def _newest_rows(
+        self, wanted: Callable[[dict[str, Any]], bool], entry: delta_table.Entry | None
+    ) -> list[dict[str, Any]]:
         """Return tick, kind and hash of the newest ticks' rows; of all rows if `wanted` accepts none of the newest.
 
-        Files of older rows stay closed.
+        `entry` is the log's newest entry. Files of older rows stay closed.
         """
-        rows = self._latest(NEWEST)
+        rows = self._latest(NEWEST, entry)
         return rows if any(map(wanted, rows)) else self._rows(SEALS)
 
-    def _latest(self, ticks: int, *, whole: bool = False) -> list[dict[str, Any]]:
+    def _latest(self, ticks: int, entry: delta_table.Entry | None, *, whole: bool = False) -> list[dict[str, Any]]:
         """Return the rows of the newest ticks, or all rows if the log doesn't reveal which these are.
 
         They are read once for each state of the log, because a tick asks for them several times.
         """
-        known = self._known(whole=whole) if ticks == NEWEST else None
+        known = self._known(entry, whole=whole) if ticks == NEWEST else None
         if known is None:
-            entry, last = delta_table.entry_of_head(self.path), self.last_pinned()
+            last = self.last_pinned()
             since = None if last is None else f"tick > {last - ticks}"
             known = self._rows(None if whole else SEALS, since)
             if entry is not None and ticks == NEWEST:
                 self._held[whole] = entry, known
         return known
 
-    def _known(self, *, whole: bool) -> list[dict[str, Any]] | None:
-        """Return the newest rows if they were read at the current state of the log; else None."""
-        entry = delta_table.entry_of_head(self.path)
+    def _known(self, entry: delta_table.Entry | None, *, whole: bool) -> list[dict[str, Any]] | None:
+        """Return the newest rows if they were read at an entry of the log; else None."""
         for each in {True, whole}:
             found = self._held.get(each)
             if found is not None and found[0] == entry:
@@ -277,24 +283,32 @@ class Ledger:
         holder: str,
         after: int | None = None,
     ) -> int:
-        delta_table.create(TableSpec("ledger", self.path, COLUMNS))
         before = delta_table.entry_of_head(self.path)
+        if before is None:
+            delta_table.create(TableSpec("ledger", self.path, COLUMNS))
+            before = delta_table.entry_of_head(self.path)
+        values = (tick, kind, as_of, at, holder, to_json(tables))
         with table_pool.writing(self.path) as table:
-            version, row = self._appended(table, tick, kind, after, (tick, kind, as_of, at, holder, to_json(tables)))
-        entry = delta_table.entry_of_head(self.path)
-        # If no other commit came between, the next row follows this one.
-        alone = entry is not None and entry[1] == version
-        self._sealed = (entry, str(row["seal"])) if entry is not None and alone else None
+            version, row = self._appended(table, tick, kind, after, values, before)
+        entry = delta_table.entry_of(self.path, version)
+        # If another commit follows, the log's newest entry is another one, and the rows are read again.
+        self._sealed = None if entry is None else (entry, str(row["seal"]))
         known = self._held.get(True)
-        if entry is not None and alone and known is not None and known[0] == before and before[1] == version - 1:
+        if entry is not None and known is not None and known[0] == before and before[1] == version - 1:
             rows = [each for each in (*known[1], _as_read(row)) if each["tick"] > tick - NEWEST]
             self._held = {True: (entry, rows)}
         return version
 
     def _appended(
-        self, table: DeltaTable, tick: int, kind: str, after: int | None, values: tuple[object, ...]
+        self,
+        table: DeltaTable,
+        tick: int,
+        kind: str,
+        after: int | None,
+        values: tuple[object, ...],
+        before: delta_table.Entry | None,
     ) -> tuple[int, dict[str, Any]]:
-        """Append a row; return the ledger's version and the row."""
+        """Append a row; return the ledger's version and the row. `before` is the log's newest entry."""
         from deltalake.exceptions import CommitFailedError
 
         app_id = f"{self.project}.{kind}"
@@ -303,7 +317,7 @@ class Ledger:
             raise LockedError(f"another build has taken tick {tick}. Nothing was published")
         if after is not None and table.version() != after:
             raise LockedError(f"another build began during tick {tick}. Nothing was published")
-        row: dict[str, Any] = dict(zip(hash_chain.SEALED, (*values, self._last_seal()), strict=True))
+        row: dict[str, Any] = dict(zip(hash_chain.SEALED, (*values, self._last_seal(table, before)), strict=True))
         row["seal"] = hash_chain.seal(row)
         with delta_table.explained(f"the ledger {self.path} can't be written"):
             try:
@@ -312,12 +326,14 @@ class Ledger:
                 raise LockedError(f"another build took tick {tick} at the same time") from error
         return table.version(), row
 
-    def _last_seal(self) -> str:
+    def _last_seal(self, table: DeltaTable, before: delta_table.Entry | None) -> str:
         """Return the hash of the row written last; "" if there is none."""
-        if self._sealed is not None and self._sealed[0] == delta_table.entry_of_head(self.path):
+        if before is None or table.version() != delta_table.version_of(before):
+            before = delta_table.entry_of_head(self.path)
+        if self._sealed is not None and self._sealed[0] == before:
             return self._sealed[1]
-        before = max(self._newest_rows(bool), key=hash_chain.order, default=None)
-        return str(before["seal"]) if before else ""
+        last = max(self._newest_rows(bool, before), key=hash_chain.order, default=None)
+        return str(last["seal"]) if last else ""
 
 
 def _as_read(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,17 +19,17 @@ def file_of(warehouse: str) -> str:
     return f"{warehouse}/_sqlrun/format"
 
 
-def require(warehouse: str, project: str) -> None:
+def require(warehouse: str, project: str) -> bool:
     """Reject a warehouse of a newer format or of another project; one without a format file has no owner yet.
 
-    `project` "": a command that only reads published ticks needs no project.
+    Return whether there is a format file. `project` "": a command that only reads published ticks needs no project.
     Raises: UsageError with a way out.
     """
     file = file_of(warehouse)
     try:
         text = storage_of(warehouse).text(file)
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return False
     try:
         mark = json.loads(text)
         form, owner, made = int(mark["format"]), str(mark["project"]), str(mark["sqlrun"])
@@ -53,11 +53,10 @@ def require(warehouse: str, project: str) -> None:
             f"the warehouse {warehouse} belongs to the project {owner}, but this project is {project}. "
             "Set another `warehouse` in the profile."
         )
+    return True
 
 
 def put(warehouse: str, project: str) -> None:
-    """Write the format file, durably, if the warehouse has none yet."""
-    storage, file = storage_of(warehouse), file_of(warehouse)
-    if storage.stamp(file) is None:
-        mark = json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__})
-        storage.put(file, f"{mark}\n".encode(), synced=True)
+    """Write the format file, durably."""
+    mark = json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__})
+    storage_of(warehouse).put(file_of(warehouse), f"{mark}\n".encode(), synced=True)

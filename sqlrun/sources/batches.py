@@ -131,11 +131,6 @@ def withdraw(checkpoint: str, number: int) -> None:
     storage_of(checkpoint).delete(f"{checkpoint}/{name_of(number)}")
 
 
-def are_many(checkpoint: str) -> bool:
-    """Return whether there are enough plans to fold."""
-    return len(_numbers(checkpoint)) > KEEP
-
-
 def fold(checkpoint: str, number: int, known: Iterable[Batch], newest: Positions) -> None:
     """Fold all batches into batch `number`.
 

@@ -1,8 +1,9 @@
 """Small entries that this process has seen on an object store a moment ago. Shell: memory, clocks.
 
-Entries of Delta logs, and plans of batches. A tick asks for the same entries many times. Each question would be a
-request. An entry never changes, except where a user deletes a warehouse and builds it again: then a reader sees the old
-one for `FRESH` seconds more. A listing that shows another stamp ends this at once; plans are always listed first.
+Entries of Delta logs, plans of batches, ids of checkpoints. A tick asks for the same entries many times. Each question
+would be a request. An entry never changes, except where a user deletes a warehouse and builds it again: then a reader
+sees the old one for `FRESH` seconds more. A listing that shows another stamp ends this at once; plans are always listed
+first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from threading import Lock
 from sqlrun.storage.storage import Stamp
 
 FOLDERS = ("/_delta_log", "/batches")
-ENTRY = re.compile(r"/_delta_log/\d{20}\.json$|/_sqlrun/checkpoints/.+/batches/\d+\.json$")
+ENTRY = re.compile(r"/_delta_log/\d{20}\.json$|/_sqlrun/checkpoints/.+/(batches/\d+\.json|id)$")
 # Seconds that an entry counts as known, number of known entries, and the largest one whose bytes stay.
 FRESH, MOST, SMALL = 10.0, 4096, 65_536
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import Receipt, StoredColumn, TableSpec
@@ -79,8 +80,7 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | N
     Raises: EngineError if the rows can't be written.
     """
     try:
-        delta_table.create(table)
-        with table_pool.writing(table.path) as opened:
+        with table_pool.writing(table.path, partial(delta_table.create, table)) as opened:
             before = delta_table.entry_of(table.path, opened.version())
             delta_table.append_rows(opened, rows)
             after = delta_table.entry_of(table.path, opened.version())

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlrun.engine_api import StoredColumn, Write
-from sqlrun.engines.delta import deletion_vectors
+from sqlrun.engines.delta import deletion_vectors, table_facts
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
@@ -147,6 +147,7 @@ def commit(table: Any, write: Write, change: Change) -> None:
     now = time.time_ns() // 1_000_000
     path, version = write.table.path, write.base + 1
     _put(delta_table.entry_path(path, version), "\n".join(_lines(write, change, now)) + "\n", write)
+    table_facts.note(table, version, table_facts.COMMITTED, found=True)
     interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
     if version % interval == 0:
         delta_table.follow(path, table)

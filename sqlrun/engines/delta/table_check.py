@@ -25,6 +25,7 @@ from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Stamp
 
 NEWEST = 20
+POINTER = "_last_checkpoint"
 # First and last bytes of the files checked most recently.
 _ends: Recent[tuple[str, Stamp], tuple[bytes, bytes]] = Recent(1024)
 
@@ -95,9 +96,10 @@ class Table:
             self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
         elif missing is not None:
             self._damaged(missing, commit_name(missing), "is missing")
-        versions = self._versions()
-        texts = self.storage.at_once(lambda version: self.storage.read(f"{self.log}/{commit_name(version)}"), versions)
-        for version, data in zip(versions, texts, strict=True):
+        versions, pointer = self._versions(), [POINTER] if POINTER in log.names else []
+        names = [*map(commit_name, versions), *pointer]
+        texts = self.storage.at_once(lambda name: self.storage.read(f"{self.log}/{name}"), names)
+        for version, data in zip(versions, texts, strict=False):
             self._commit(version, data)
         self._find_foreign_commits()
         self._data()
@@ -105,7 +107,7 @@ class Table:
             self._move_since(found.first)
         loose = [*log_faults.orphans(log), *(name for names in torn.values() for name in names)]
         loose += [name for name in log.names if self._bad_checksum(name)]
-        loose += self._last_checkpoint(set(torn))
+        loose += self._last_checkpoint(texts[-1], set(torn)) if pointer else []
         for name in loose:
             self._aside(name, "is a leftover, or incomplete")
         return found
@@ -196,7 +198,7 @@ class Table:
         for version, names in log.checkpoints.items():
             if version > self.subject.kept or version == newest or self.deep:
                 files = [f"{self.log}/{name}" for name in names if name.endswith(".parquet")]
-                if version > log.head or any(parquet_fault(file, None) for file in files):
+                if version > log.head or (not self.storage.writes_whole and any(parquet_fault(f, None) for f in files)):
                     torn[version] = names
         return torn
 
@@ -210,12 +212,8 @@ class Table:
         except ValueError:
             return True
 
-    def _last_checkpoint(self, torn: set[int]) -> list[str]:
+    def _last_checkpoint(self, data: bytes, torn: set[int]) -> list[str]:
         """Return the pointer to the newest checkpoint if its target is missing; without it readers list the folder."""
-        pointer = "_last_checkpoint"
-        if pointer not in self.found.log.names:
-            return []
-        data = self.storage.read(f"{self.log}/{pointer}")
         try:
             version = int(json.loads(data)["version"])
         except (ValueError, KeyError, TypeError):
@@ -223,9 +221,9 @@ class Table:
         known = version in self.found.log.checkpoints and version not in torn
         removed = self.found.first is not None and version >= self.found.first
         if not known or removed:
-            return [name for name in (pointer, f".{pointer}.crc") if name in self.found.log.names]
-        if not self._matches_checksum(pointer, data):
-            self.found.stale.append(f"{self.subject.path}/_delta_log/.{pointer}.crc")
+            return [name for name in (POINTER, f".{POINTER}.crc") if name in self.found.log.names]
+        if not self._matches_checksum(POINTER, data):
+            self.found.stale.append(f"{self.subject.path}/_delta_log/.{POINTER}.crc")
         return []
 
     def _matches_checksum(self, name: str, data: bytes) -> bool:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Found = TypeVar("Found")
+# A fact about a version that this process has committed, and that the open table hasn't read yet.
+COMMITTED = "committed"
 # By the object's id, because an open table isn't hashable: facts by version, from its current version on.
 _cached: dict[int, tuple[ref[DeltaTable], dict[int, dict[Hashable, Any]]]] = {}
 _keeping = threading.Lock()
@@ -38,6 +40,11 @@ def handed_on(table: DeltaTable, other: DeltaTable, what: Hashable) -> None:
 def note(table: DeltaTable, version: int, what: Hashable, found: object) -> None:
     """Cache a fact about a version of an open table: its own, or the one that it is about to read."""
     _known(table, version)[what] = found
+
+
+def is_noted(table: DeltaTable, version: int, what: Hashable) -> bool:
+    """Return whether a fact about a version of an open table is cached."""
+    return what in _known(table, version)
 
 
 def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:

@@ -6,7 +6,7 @@ background thread reads a writer's own commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from functools import cached_property
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlrun.engines.delta import deletion_vectors
+from sqlrun.engines.delta import deletion_vectors, table_facts
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 
@@ -98,20 +98,30 @@ class AsWritten:
         return delta_table.opened(self._path, self._version)
 
 
+def nothing() -> None:
+    """Create nothing: the table exists."""
+
+
 @contextmanager
-def writing(path: str) -> Iterator[DeltaTable]:
+def writing(path: str, create: Callable[[], None] = nothing) -> Iterator[DeltaTable]:
     """Lend a table at its newest version to a writer; if the block succeeds, the table stays open afterwards.
 
+    `create` is called before a table is opened that isn't open yet.
     Raises: EngineError if there is no such table, or its log can't be read.
     """
     with _keeping:
         spare = _spare.pop(path, None)
     table = None if spare is None else _followed(path, spare)
     writes = 0 if spare is None or table is None else spare.writes
-    table = table or delta_table.open_table(path)
+    if table is None:
+        create()
+        table = delta_table.open_table(path)
     before = table.version()
     yield table
-    version = delta_table.newest(path, table)
+    # A later commit of another writer is found when the table is lent again.
+    version = table.version()
+    while table_facts.is_noted(table, version + 1, table_facts.COMMITTED):
+        version += 1
     entry = delta_table.entry_of(path, version)
     if entry is None:
         return
@@ -132,7 +142,8 @@ def writing(path: str) -> Iterator[DeltaTable]:
 def _catch_up(path: str, table: DeltaTable, version: int, facts: Future[_Facts]) -> None:
     """Update a table to a version of its log, and note its facts there."""
     try:
-        delta_table.follow(path, table)
+        if table.version() != version:
+            delta_table.follow(path, table)
         if table.version() != version:
             raise EngineError(f"another writer changed {path}: it is at version {table.version()}, not {version}")
         facts.set_result(_read_facts(table))

@@ -175,11 +175,9 @@ class DuckDBEngine:
 
             commit = partial(duckdb_landing.commit, session)
             landed = planned_landing.land(commit, replace(landing, own_commit=self._own_commits))
-        head = delta_table.head(landing.table.path)
-        assert head is not None
         seconds = time.perf_counter() - started
         receipt = Receipt(seconds, rows_written=landed.rows, commits=1 if landed.rows else 0)
-        return Written(head, receipt, landed.notes, landed.batches)
+        return Written(landed.version, receipt, landed.notes, landed.batches)
 
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""
