@@ -139,7 +139,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """The result of a tick. `published` is False if readers still see the previous tick."""
+    """The result of a tick. `published` is False if readers still see the previous tick.
+
+    `requests` is the number of sqlrun's own requests to the warehouse's object store; None on a disk.
+    """
 
     tick: int
     as_of: datetime
@@ -148,6 +151,7 @@ class TickResult:
     nodes: tuple[NodeResult, ...]
     checks: tuple[CheckResult, ...] = field(default=())
     measures: tuple[Measure, ...] = ()
+    requests: int | None = None
 
     @property
     def ok(self) -> bool:

@@ -161,7 +161,7 @@ def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[s
 
 
 def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
-    """Return the facts of the tick: time, whole transactions, project, environment, engine, profile, duration."""
+    """Return the facts of the tick: time, whole transactions, project, engine, profile, duration and its requests."""
     landed = {stage.complete for node in result.nodes for stage in node.stages if stage.complete is not None}
     return [
         ("As of", f"{result.as_of:%Y-%m-%d %H:%M} UTC"),
@@ -171,6 +171,7 @@ def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
         ("Engine", clean(about.engine)),
         ("Profile", clean(about.profile)),
         ("Took", f"{result.seconds:,.1f} s"),
+        *([] if result.requests is None else [("Requests to the store", f"{result.requests:,}")]),
         ("Written", f"{about.at:%Y-%m-%d %H:%M} UTC"),
     ]
 

@@ -182,7 +182,7 @@ def is_idle(result: TickResult) -> bool:
 def tick_line(result: TickResult) -> Line:
     """Return the summary of a published tick in one line."""
     when = f"as_of {result.as_of:%Y-%m-%d %H:%M} UTC"
-    took = f"({result.seconds:.2f}s)"
+    took = f"({result.seconds:.2f}s{_requests(result)})"
     if is_idle(result):
         return Line(f"Nothing new: tick {result.tick} published, {when}, {_unchanged(result)} {took}")
     changed = [node for node in result.nodes if node.status == "success"]
@@ -197,6 +197,11 @@ def tick_line(result: TickResult) -> Line:
     said = ", ".join([f"{tables} ({rows})", *parts])
     style: Style = "warning" if levels[Level.WARNING] else "good"
     return Line(f"Tick {result.tick} published: {when}, {said} {took}", style=style)
+
+
+def _requests(result: TickResult) -> str:
+    """Return the number of requests to the store, behind a comma; "" on a disk."""
+    return "" if result.requests is None else f", {counted(result.requests, 'request')}"
 
 
 def _unchanged(result: TickResult) -> str:
@@ -215,6 +220,7 @@ def closing(
     """
     tally, details = _tally(result), failures(result)
     took = _duration(result.seconds + test_seconds)
+    took += _requests(result)
     lines = [Line(f"Finished running {_ran(result, unit_tests)}{took}."), _completed(tally)]
     lines += [*details, Line("")] if details else []
     if result.published:
@@ -337,7 +343,8 @@ def receipts_table(result: TickResult) -> list[str]:
     costs = [_costs(stage) for stage in stages]
     sums = [_sum(column) for column in zip(*costs, strict=True)]
     cells = [[s.table, s.strategy, s.reason, *_cost_cells(c)] for s, c in zip(stages, costs, strict=True)]
-    return aligned(header, [*cells, ["total", "", "", *_cost_cells(sums)]], "<<<" + ">" * len(sums))
+    lines = aligned(header, [*cells, ["total", "", "", *_cost_cells(sums)]], "<<<" + ">" * len(sums))
+    return lines if result.requests is None else [*lines, f"{counted(result.requests, 'request')} to the object store"]
 
 
 def _costs(stage: StageReceipt) -> list[float | None]:

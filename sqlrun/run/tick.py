@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlrun.engine_api import Engine
@@ -24,6 +24,7 @@ from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.run.scheduler import Steps
+from sqlrun.storage.factory import storage_of
 
 
 def no_lock_needed() -> None:
@@ -72,6 +73,15 @@ def tick(
     `reader` fetches the rows to check, if another engine does that faster.
     Raises: UsageError if `as_of` is before the published tick; EngineError and LockedError from the steps.
     """
+    storage = storage_of(request.warehouse)
+    before = storage.requests
+    result = _tick(workspace, engine, ledger, request, emit, reader)
+    return replace(result, requests=(storage.requests - before).total() or None)
+
+
+def _tick(
+    workspace: Workspace, engine: Engine, ledger: Ledger, request: Request, emit: Listener, reader: Engine | None
+) -> TickResult:
     started = time.perf_counter()
     request.assert_lock_held()
     doctor.at_start(ledger, request.clock(), request.say)

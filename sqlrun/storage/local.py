@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -17,6 +18,11 @@ class LocalStorage:
     """Files and folders of the operating system. `Storage` documents each method."""
 
     writes_whole = False
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Return nothing: a disk isn't asked over a network."""
+        return Counter()
 
     def at_once(self, do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Return `do` of each item, one after the other: threads would take longer than a disk."""

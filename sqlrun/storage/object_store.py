@@ -56,7 +56,7 @@ class ObjectStore:
 
     @property
     def requests(self) -> Counter[str]:
-        """Return the number of requests so far, by kind."""
+        """Return the number of this process's requests so far, by kind, without those of delta-rs."""
         with self._counting:
             return self._counts.copy()
 

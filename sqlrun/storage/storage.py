@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ class Storage(Protocol):
     @property
     def writes_whole(self) -> bool:
         """Return whether a file that exists is complete, whatever crashed while it was written."""
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Return the number of this process's requests so far, by kind; empty for a disk."""
 
     def at_once(self, do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Return `do` of each item, in order; several at once in threads, where each waits for answers.

@@ -45,6 +45,8 @@ COLUMNS = (
     StoredColumn("checks_warned", "bigint", False),
     StoredColumn("checks_failed", "bigint", False),
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
+    # The same number in each row of a tick; NULL on a disk. Tables of older versions don't have it.
+    StoredColumn("tick_requests", "bigint"),
 )
 COMPACT_EVERY = 100
 # Upper limits of plausible run stats, in seconds and in rows; rows above them are ignored.
@@ -211,6 +213,7 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
             "rows_changed": stage.rows_changed,
             **_checks(result, stage.table),
             **{name: getattr(stage.receipt, name) for name in COSTS},
+            "tick_requests": result.requests,
         }
         for node in result.nodes
         for stage in node.stages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,8 @@ from sqlrun.errors import Place
 from sqlrun.events import CheckResult, NodeResult, StageReceipt, Started, Status, TickResult
 from sqlrun.outcome import Outcome
 from sqlrun.project import Profile
-from sqlrun.report import log_lines
+from sqlrun.report import html_report, log_lines
+from sqlrun.report.findings import About
 from sqlrun.report.log_lines import Line
 from sqlrun.runtime.text_table import escaped, json_text, value_text
 
@@ -42,6 +44,9 @@ def check(
 
 def node(kind: str, name: str, status: Status = "success", **more: Any) -> NodeResult:
     return NodeResult(2, 8, name, kind, status, more.pop("seconds", 1.2), **more)
+
+
+ABOUT = About("shop", "duckdb", "lake", "", 11, AS_OF)
 
 
 def tick(*nodes: NodeResult, checks: tuple[CheckResult, ...] = (), published: bool = True) -> TickResult:
@@ -212,6 +217,18 @@ def test_what_readers_see_after_a_failure(before: int | None, expected: str) -> 
 )
 def test_time_is_rounded_before_it_is_split(seconds: float, expected: str) -> None:
     assert expected in texts(log_lines.closing(TickResult(1, AS_OF, True, seconds, ())))
+
+
+def test_requests_to_a_store_are_reported() -> None:
+    at_work = node("merge", "orders", stages=(StageReceipt("orders", "merge", "SR501", 2, 3, Receipt(0.5)),))
+    result = replace(tick(at_work), requests=1168)
+    number = "1,168 requests"
+
+    assert f" seconds, {number}." in texts(log_lines.closing(result))
+    assert log_lines.tick_line(result).text.endswith(f"s, {number})")
+    assert log_lines.receipts_table(result)[-1] == f"{number} to the object store"
+    assert ("Requests to the store", number.split()[0]) in html_report.facts(result, ABOUT)
+    assert "request" not in texts([*log_lines.closing(tick()), log_lines.tick_line(tick())])
 
 
 def test_a_long_message_is_cut() -> None:

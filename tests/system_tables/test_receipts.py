@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from sqlrun.engine_api import Receipt
+from sqlrun.engine_api import Receipt, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.events import NodeResult, StageReceipt, TickResult
@@ -38,6 +40,20 @@ def test_a_row_for_each_table_and_tick(tmp_path: Path) -> None:
         (1, "duckdb", "a", 7, None), (1, "duckdb", "b", 7, None), (2, "spark", "a", 7, None),
     ]  # fmt: skip
     assert found[0]["as_of"] == AT
+
+
+def test_requests_of_a_tick(tmp_path: Path) -> None:
+    """A table of an older version has no column for them."""
+    path = receipts.path_of(str(tmp_path))
+    receipts.write(str(tmp_path), replace(result(1, "a", "b"), requests=168), "duckdb", AT)
+    receipts.write(str(tmp_path), result(2, "a"), "duckdb", AT)
+    assert [row["tick_requests"] for row in rows(tmp_path)] == [168, 168, None]
+
+    shutil.rmtree(path)
+    delta_table.create(TableSpec("receipts", path, receipts.COLUMNS[:-1]))
+    receipts.write(str(tmp_path), replace(result(3, "a"), requests=5), "duckdb", AT)
+    assert [(row["tick"], "tick_requests" in row) for row in rows(tmp_path)] == [(3, False)]
+    assert receipts.totals(str(tmp_path))[3].seconds == 0.5
 
 
 def test_a_tick_without_affected_tables_writes_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""The number of requests of a tick to an object store: none that a tick can do without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlrun.publish.ledger import Ledger
+from sqlrun.storage import known_entries
+from sqlrun.storage.factory import storage_of
+from tests.support import foreign_writers as others
+from tests.support.foreign_writers import arrive, at
+from tests.support.projects import Site
+from tests.support.servers.object_stores import S3
+
+# Requests of a tick by kind, without those of delta-rs. Seven tables are written, five of them one after the other.
+BUSY = {"get": 6, "head": 48, "list": 29, "put": 24}
+IDLE = {"get": 4, "head": 32, "list": 29, "put": 3}
+
+
+@pytest.fixture
+def site(s3: S3, tmp_path: Path, unchecked: None, monkeypatch: pytest.MonkeyPatch) -> Site:
+    # No entry is asked for again because a machine is slow.
+    monkeypatch.setattr(known_entries, "FRESH", 3600.0)
+    made = others.opened(others.project(tmp_path / "shops"))
+    made.warehouse = s3.warehouse(tmp_path)
+    made.ledger = Ledger(made.warehouse, made.ledger.project)
+    return made
+
+
+def asked(site: Site, number: int) -> dict[str, int]:
+    storage = storage_of(site.warehouse)
+    before = storage.requests
+    result = site.tick(at(number))
+    assert result.published
+    found = storage.requests - before
+    assert result.requests == found.total()
+    return dict(found)
+
+
+@pytest.mark.slow
+def test_a_warm_tick_makes_few_requests(site: Site) -> None:
+    for number in range(3):
+        arrive(site, number)
+        asked(site, number)
+    arrive(site, 3)
+    assert asked(site, 3) == BUSY
+    assert asked(site, 4) == IDLE
