@@ -50,18 +50,22 @@ def record(
 
 
 def judge(
-    context: TickContext, model: Compiled, reader: SourceReader, recorded: Mapping[int, Written], at: datetime
+    context: TickContext,
+    model: Compiled,
+    reader: SourceReader,
+    recorded: Mapping[int, Written],
+    head: int,
+    at: datetime,
 ) -> LineSums:
     """Check that all lines that landed since the published tick are accounted for, and return their sums.
 
-    `recorded` are the batches that this landing has recorded; others are those of unpublished ticks. Batches of builds
-    that died before they wrote their rows are counted again, from the source.
+    `recorded` are the batches that this landing has recorded, up to the table's version `head`; others are those of
+    unpublished ticks. Batches of builds that died before they wrote their rows are counted again, from the source.
 
     Raises: EngineError (SR744) if lines are unexplained and that wasn't allowed.
     """
     table = context.plan.tables[model.name]
     after = table.state.version if table.state else 0
-    head = delta_table.head(table.spec.path) or 0
     known = dict(recorded)
     landings = delta_table.landings(table.spec.path, context.commits(model.name, after, head))
     if set(landings) - known.keys():

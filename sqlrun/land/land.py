@@ -79,7 +79,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     context.assert_lock_held()
     written = _written(context, model, turn.engine, request)
     recorded = accounting.record(context, model, request.source, written.batches, at)
-    lines = accounting.judge(context, model, request.source, recorded, at)
+    lines = accounting.judge(context, model, request.source, recorded, written.version, at)
     relanding.write_down(context, model, request.source, written.version, at)
     replayed = replay.carry_out(context, model, written.version, at)
     base, project = context.bases[model.name], context.workspace.project.name

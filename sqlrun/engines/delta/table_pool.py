@@ -103,15 +103,16 @@ def nothing() -> None:
 
 
 @contextmanager
-def writing(path: str, create: Callable[[], None] = nothing) -> Iterator[DeltaTable]:
+def writing(path: str, create: Callable[[], None] = nothing, base: int | None = None) -> Iterator[DeltaTable]:
     """Lend a table at its newest version to a writer; if the block succeeds, the table stays open afterwards.
 
-    `create` is called before a table is opened that isn't open yet.
+    `create` is called before a table is opened that isn't open yet. `base` is the version that the writer expects: a
+    table that is open at this version isn't updated, because a commit behind another writer's fails.
     Raises: EngineError if there is no such table, or its log can't be read.
     """
     with _keeping:
         spare = _spare.pop(path, None)
-    table = None if spare is None else _followed(path, spare)
+    table = None if spare is None else _followed(path, spare, base)
     writes = 0 if spare is None or table is None else spare.writes
     if table is None:
         create()
@@ -155,10 +156,12 @@ def _read_facts(table: DeltaTable) -> _Facts:
     return _Facts(table.schema(), table.metadata(), table.protocol(), delta_table.entries(table))
 
 
-def _followed(path: str, spare: _Spare) -> DeltaTable | None:
-    """Return an updated table; None if the log that it has read no longer exists."""
+def _followed(path: str, spare: _Spare, base: int | None) -> DeltaTable | None:
+    """Return a table that is updated, or is at version `base`; None if the log that it has read no longer exists."""
     if spare.facts.exception() or delta_table.entry_of(path, spare.table.version()) != spare.entry:
         return None
+    if spare.table.version() == base:
+        return spare.table
     try:
         with delta_table.explained(path):
             delta_table.follow(path, spare.table)

@@ -182,7 +182,7 @@ class DuckDBEngine:
     def write(self, write: Write) -> Written:
         """Execute one statement and check that its commit is the one after `base`."""
         write = replace(parameters.bound_write(write, self.dialect), own_commit=self._own_commits)
-        with table_pool.writing(write.table.path) as table:
+        with table_pool.writing(write.table.path, base=write.base) as table:
             return self._written(table, write)
 
     def _written(self, table: Any, write: Write) -> Written:
