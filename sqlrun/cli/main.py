@@ -130,9 +130,9 @@ def build(root: Path, **options: Any) -> None:
 @click.pass_context
 @report_errors
 def retry(context: click.Context) -> None:
-    """Run the last build again if its tick was not published, with its selection and options.
+    """Run the last build again, if its tick was not published.
 
-    Options that accept a loss are not repeated.
+    It has the same selection and options, except options that accept a loss.
     """
     from sqlrun.commands.retry import last_build
     from sqlrun.report.console import Console
