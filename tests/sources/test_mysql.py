@@ -87,9 +87,10 @@ def holds(made: Site) -> None:
     ]  # fmt: skip
     (order,) = made.rows("orders")
     assert (order["id"], order["customer_id"], order["total"]) == (1, 1, Decimal("1234567890123456.78"))
+    # MySQL's times are to the second, and all changes after the snapshot are of one: each row has its last state.
     versions = [(row["id"], row["is_current"]) for row in made.rows("customers_history")]
-    assert sorted(versions) == [(1, False)] * 3 + [(1, True)] + [(2, False)] * 2 + [(3, False), (30, True)]
-    assert sorted(row["is_current"] for row in made.rows("orders_history")) == [False, False, True]
+    assert sorted(versions) == [(1, False), (1, True), (2, False), (30, True)]
+    assert [row["is_current"] for row in made.rows("orders_history")] == [True]
 
 
 def looked(kept: list[dict[str, Any]]) -> Cut:

@@ -131,11 +131,11 @@ def read(path: Path) -> list[Case]:
         else:
             raise ValueError(f"{place}: unknown word {word!r}")
     for view in (view for case in cases for view in case.views if "{{" in view.sql):
-        view.sql = _rendered(view.sql)
+        view.sql = rendered(view.sql)
     return cases
 
 
-def _rendered(sql: str) -> str:
+def rendered(sql: str) -> str:
     macros = "".join(macro.text for macro in built_in_macros.beside(()))
     return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(macros + sql).render().strip()
 

@@ -190,7 +190,8 @@ def judged(site: Site, postgres: Postgres) -> int:
     for change in sorted(changes, key=lambda row: place[row["txid"]]):
         key = tuple(change["row"][name] for name in KEYS[change["name"]])
         before = rows[change["name"]].pop(key, None)
-        if change["name"] == "orders" and before is not None:
+        # what a transaction replaces itself never was
+        if change["name"] == "orders" and before is not None and before[1] != change["at"]:
             history.append((*key, before[0]["status"], cents(before[0]["total"]), before[1], change["at"]))
         if change["op"] != "DELETE":
             rows[change["name"]][key] = change["row"], change["at"]

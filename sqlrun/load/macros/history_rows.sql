@@ -2,12 +2,13 @@
 
 The arguments are as in `current_rows`, and `changes` has `committed_at`, too. A version is valid in the half-open span
 [valid_from, valid_to); `valid_to` is NULL and `is_current` true if it still is. A change that was committed at an
-earlier time than the one before it, by the database's clock, is valid from the same time as that one. A deletion or a
-TRUNCATE ends a version and begins none; so does a complete snapshot that lacks the row, with `snapshots=true`. Without
-it a row of a snapshot is older than every change of its key, as in `current_rows`. With `track`, a list of columns,
-a change begins a version only if one of them differs; the other columns have their newest value in the version. The
-grain is the key and `position`, that of the change that began the version. It is a whole query: the text of a model,
-or a query in FROM.
+earlier time than the one before it, by the database's clock, is valid from the same time as that one. Of changes of a
+row that are valid from the same time, the last one is a version. So each version lasts, and no two of a row overlap. A
+deletion or a TRUNCATE ends a version and begins none; so does a complete snapshot that lacks the row, with
+`snapshots=true`. Without it a row of a snapshot is older than every change of its key, as in `current_rows`: it is a
+version if it was read before the first of them. With `track`, a list of columns, a change begins a version only if one
+of them differs; the other columns have their newest value in the version. The grain is the key and `position`, that of
+the change that began the version. It is a whole query: the text of a model, or a query in FROM.
 
     {{ history_rows(ref('customer_changes'), key=['id'], columns=['name', 'balance'], track=['name']) }}
 -#}
@@ -32,37 +33,29 @@ once as (
 {%- if not snapshots %}
 
 placed as (
-    -- a transaction that was open when a snapshot was taken is newer, but may have an earlier position and time
+    -- a snapshot's row is older than each change of its key: it says what was before them, or nothing new
     select
-        {{ (key + columns) | join(', ') }},
-        op,
-        position,
-        case when op = 'r' and log_first_changed_at < committed_at then log_first_changed_at else committed_at end as committed_at,
-        case when op = 'r' then '' else position end as log_place
+        {{ (key + columns) | join(', ') }}, op, position, committed_at, case when op = 'r' then '' else position end as log_place
     from (
-        select
-            *,
-            min(case when op = 'r' then position end) over (partition by {{ keys }}) as log_first_read,
-            min(case when op <> 'r' then committed_at end) over (partition by {{ keys }}) as log_first_changed_at
+        select *, min(case when op <> 'r' then committed_at end) over (partition by {{ keys }}) as log_first_changed_at
         from once
     ) as known
-    where op <> 'r' or position = log_first_read or log_first_changed_at is null
+    where op <> 'r' or log_first_changed_at is null or committed_at < log_first_changed_at
 ),
 {%- endif %}
 
 versions as (
-    select
-        {{ (key + columns) | join(', ') }},
-        op,
-        position,
-        {%- if not snapshots %}
-        log_place,
-        {%- endif %}
-        -- the database's clock may go back, its positions don't
-        max(committed_at) over (partition by {{ keys }} order by {{ place }}) as valid_from,
-        lead(position) over (partition by {{ keys }} order by {{ place }}) as next_position,
-        lead(committed_at) over (partition by {{ keys }} order by {{ place }}) as next_committed_at
-    from {{ 'once' if snapshots else 'placed' }}
+    select *, lead(position) over (partition by {{ keys }} order by {{ place }}) as next_position
+    from (
+        select *, lead(valid_from) over (partition by {{ keys }} order by {{ place }}) as next_valid_from
+        from (
+            -- the database's clock may go back, its positions don't
+            select *, max(committed_at) over (partition by {{ keys }} order by {{ place }}) as valid_from
+            from {{ 'once' if snapshots else 'placed' }}
+        ) as timed
+    ) as spans
+    -- what another change replaced at the same time was never valid
+    where next_valid_from is null or next_valid_from is distinct from valid_from
 ),
 
 truncates as (
@@ -118,41 +111,44 @@ moved as (
     group by {% for column in key %}versions.{{ column }}, {% endfor %}versions.position
 )
 {%- endif %}
-{%- set ended = ["moved.ended_at", "truncated.ended_at"] if old_key else ["truncated.ended_at"] %}
-{%- if track is not none %},
+{%- set ended = ["moved.ended_at", "truncated.ended_at"] if old_key else ["truncated.ended_at"] %},
 
 steps as (
-{%- else %}
-{% endif %}
-select
-    {%- for column in key + columns %}
-    versions.{{ column }},
-    {%- endfor %}
-    versions.position,
-    {%- if track is not none and not snapshots %}
-    versions.log_place,
+    select
+        {%- for column in key + columns %}
+        versions.{{ column }},
+        {%- endfor %}
+        versions.position,
+        {%- if track is not none and not snapshots %}
+        versions.log_place,
+        {%- endif %}
+        versions.valid_from,
+        -- versions of a row don't overlap, whatever the times of changes that end them
+        case
+            when coalesce({{ ended | join(', ') }}, versions.next_valid_from) is not null
+                then greatest(versions.valid_from, least({{ ended | join(', ') }}, versions.next_valid_from))
+        end as valid_to,
+        versions.next_position is null and {{ ended | join(' is null and ') }} is null as is_current
+        {%- if track is not none %},
+        case when {{ ended | join(' is null and ') }} is null then versions.next_position end as next_position
+        {%- endif %}
+    from versions
+    left join truncated
+        on {% for column in key %}versions.{{ column }} = truncated.{{ column }} and {% endfor -%}
+        versions.position = truncated.position
+    {%- if old_key %}
+    left join moved
+        on {% for column in key %}versions.{{ column }} = moved.{{ column }} and {% endfor -%}
+        versions.position = moved.position
     {%- endif %}
-    versions.valid_from,
-    case
-        when coalesce({{ ended | join(', ') }}, versions.next_committed_at) is not null
-            then greatest(versions.valid_from, coalesce({{ ended | join(', ') }}, versions.next_committed_at))
-    end as valid_to,
-    versions.next_position is null and {{ ended | join(' is null and ') }} is null as is_current
-    {%- if track is not none %},
-    case when {{ ended | join(' is null and ') }} is null then versions.next_position end as next_position
-    {%- endif %}
-from versions
-left join truncated
-    on {% for column in key %}versions.{{ column }} = truncated.{{ column }} and {% endfor -%}
-    versions.position = truncated.position
-{%- if old_key %}
-left join moved
-    on {% for column in key %}versions.{{ column }} = moved.{{ column }} and {% endfor -%}
-    versions.position = moved.position
-{%- endif %}
-where versions.op <> 'd'
-{%- if track is not none %}
-),
+    where versions.op <> 'd'
+)
+{%- if track is none %}
+
+select *
+from steps
+where valid_to is null or valid_to is distinct from valid_from
+{%- else %},
 
 marked as (
     -- a step goes on if the one before it ends where it begins, with the same values of the tracked columns
@@ -162,7 +158,7 @@ marked as (
         {%- for column in track %}
         and lag({{ column }}) over (partition by {{ keys }} order by {{ place }}) is not distinct from {{ column }}
         {%- endfor %} as track_goes_on
-    from steps
+    from (select * from steps where valid_to is null or valid_to is distinct from valid_from) as steps
 ),
 
 numbered as (
