@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from tests.sources.test_changes import AT, project
+from tests.sources.test_changes import AT, project, with_snapshots
 from tests.support.databases import micros
 from tests.support.projects import Site
 from tests.support.servers.postgres import ChangeEngine, Postgres
@@ -91,9 +91,9 @@ def write(postgres: Postgres, seed: int, transactions: int) -> None:
 
 
 @contextmanager
-def writing(postgres: Postgres, seed: int) -> Iterator[None]:
+def writing(postgres: Postgres, seed: int, transactions: int = 15) -> Iterator[None]:
     """Run random transactions in two sessions at once, until both are done."""
-    sessions = [threading.Thread(target=write, args=(postgres, 2 * seed + half, 15)) for half in (0, 1)]
+    sessions = [threading.Thread(target=write, args=(postgres, 2 * seed + half, transactions)) for half in (0, 1)]
     for session in sessions:
         session.start()
     try:
@@ -222,6 +222,85 @@ def test_a_database_is_its_tables_after_each_tick(tmp_path: Path, postgres: Post
     assert '"snapshot":"incremental"' in texts
     assert ("__debezium_unavailable_value" in texts) == (identity == "default") and '"op":"t"' in texts
     assert (unknown > 0) == (identity == "default")
+
+
+def looking_at_snapshots(folder: Path) -> Site:
+    """Write the project so that its models look at snapshots."""
+    project(folder, DuckDBEngine())
+    with_snapshots(folder)
+    return Site(folder, DuckDBEngine())
+
+
+def present(site: Site) -> dict[int, tuple[Any, ...]]:
+    """Return the current rows, which are those of the history's current versions; each version lasts."""
+    rows, versions = site.rows("docs"), site.rows("docs_history")
+    current = [(row["id"], row["name"]) for row in versions if row["is_current"]]
+    assert sorted(current) == sorted((row["id"], row["name"]) for row in rows)
+    assert all(row["valid_to"] is None or row["valid_from"] < row["valid_to"] for row in versions)
+    return {row["id"]: (row["name"], row["body"] if row["is_resolved"] else "unknown") for row in rows}
+
+
+def stored(postgres: Postgres) -> dict[int, tuple[Any, ...]]:
+    return {row["id"]: (row["name"], row["body"]) for row in postgres.rows("select * from docs")}
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_new_snapshots_while_sessions_write(tmp_path: Path, postgres: Postgres) -> None:
+    """The slot is lost twice, and changes with it. A lock lets each new snapshot wait for the open transactions."""
+    site = looking_at_snapshots(tmp_path / "project")
+    postgres.run(f"{TABLES} alter table docs replica identity full;")
+    engine = ChangeEngine(postgres, site.orders, tmp_path / "engine.log")
+    said = []
+    try:
+        engine.start()
+        postgres.run("update docs set name = 'first' where id = 1")
+        for number in range(3):
+            if number:
+                with writing(postgres, number, 45):
+                    time.sleep(0.5)
+                    engine.lose()
+                    with closing(postgres.session()) as session:
+                        session.run("begin; lock table docs in share mode")
+                        engine.start()
+                        session.run("commit")
+                    # Both sessions wait for the lock, and write on.
+                    assert threading.active_count() > 1
+            settle(postgres, engine, number)
+            result = site.tick(AT + timedelta(minutes=5 * number))
+            assert result.published
+            said += [stage.note for node in result.nodes for stage in node.stages if "SR603" in stage.note]
+            assert present(site) == stored(postgres)
+    finally:
+        engine.kill()
+    assert len(said) == 2 and all("a new snapshot of the table at position" in note for note in said), said
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_snapshot_without_the_lock_replaces_the_changes_of_an_open_transaction(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    """With `snapshots=true` alone, and only those: the page says so. Another snapshot repairs it."""
+    site = looking_at_snapshots(tmp_path / "project")
+    postgres.run(TABLES)
+    engine = ChangeEngine(postgres, site.orders, tmp_path / "engine.log")
+    try:
+        start_while_writing(postgres, engine)
+        postgres.run("update docs set name = 'next' where id = 4")
+        settle(postgres, engine, 1)
+        assert site.tick(AT).published
+        found, wanted = present(site), stored(postgres)
+        assert {key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key)} == {1, 2, 3, 300}
+        assert found[1][0] == "old" and found[4] == wanted[4]
+
+        engine.lose()
+        engine.start()
+        settle(postgres, engine, 2)
+        assert site.tick(AT + timedelta(minutes=5)).published
+        assert present(site) == stored(postgres)
+    finally:
+        engine.kill()
 
 
 @pytest.mark.slow

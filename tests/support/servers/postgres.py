@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ class ChangeEngine:
     def __init__(self, postgres: Postgres, folder: Path, output: Path) -> None:
         library = jars.needed(jars.DEBEZIUM)
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.folder, self._postgres = folder, postgres
         command = [jars.java(), *SMALL, "-Xmx256m", "-cp", f"{library}/*", str(ENGINE)]
         self._process = Process([*command, str(postgres.port), str(folder), f"{output}.offsets"], output)
         self._output, self._offsets = output, Path(f"{output}.offsets")
@@ -144,6 +145,16 @@ class ChangeEngine:
     def kill(self) -> None:
         """End the engine as `kill -9` does: what it isn't sure of, it sends again."""
         self._process.kill()
+
+    def lose(self) -> None:
+        """End the engine, and drop its slot and its offsets: what changes until it starts again never comes."""
+        self.kill()
+        dropped = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active"
+        end = time.monotonic() + 60
+        while self._postgres.rows("select slot_name from pg_replication_slots"):
+            assert time.monotonic() < end, "the slot stays in use"
+            self._postgres.run(dropped)
+        self._offsets.unlink()
 
     def streamed(self) -> bool:
         """Return whether a change after the snapshot is marked as done; after a kill before, it takes another one."""
