@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.decoding import avro_schema, compression, names, records, varints
+from sqlrun.decoding import avro_schema, compression, records, varints
 from sqlrun.decoding.avro_schema import Json, Prepared
 from sqlrun.decoding.formats import AvroFile
 from sqlrun.decoding.undecodable import Undecodable
@@ -136,12 +136,12 @@ def _prepared(schema: Json, columns: Sequence[Column]) -> Prepared:
     try:
         json.dumps(schema, ensure_ascii=False).encode()  # no name may have half a surrogate pair
         found = [str(field["name"]) for field in schema.get("fields", ())] if isinstance(schema, dict) else []
-        new = names.matched(found, columns)
+        new = records.matched(found, columns)
         prepared = avro_schema.prepared(schema, dict(zip(found, new, strict=True)))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Undecodable(f"the Avro schema isn't valid: {error!r}") from error
     if found:
-        names.require_any(new, columns, "the Avro file", names.OTHER)
+        records.require_any(new, columns, "the Avro file", records.OTHER)
     return prepared
 
 

@@ -15,15 +15,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.decoding import event_forms, json_lines
+from sqlrun.decoding.event_forms import Event, Writer
 from sqlrun.decoding.formats import ChangeLines, FirstTable
 from sqlrun.decoding.records import Fault, quoted, table
 from sqlrun.decoding.scalar_text import date_text, time_text, unscaled_text
 from sqlrun.decoding.undecodable import Undecodable
+from sqlrun.decoding.usual_events import Columns, UsualEvents
 from sqlrun.project import MAXWELL, OLD, Changes, Column
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ UNAVAILABLE: tuple[object, ...] = (
     [str(ord(letter)) for letter in PLACEHOLDER],
     {PLACEHOLDER: PLACEHOLDER},
 )
+ABSENT = frozenset(quoted(value) for value in UNAVAILABLE if isinstance(value, str))
 # Order of changes at one position: a snapshot's row is older than a change, and a key changes by delete and insert.
 RANKS = {"r": 0, "d": 1, "t": 1, "c": 2, "u": 2}
 TRUNCATE, DELETE, MESSAGE = "t", "d", "m"
@@ -56,6 +59,9 @@ SCALE = re.compile(r"decimal\([0-9]+, ?([0-9]+)\)")
 NESTED = ("array<", "struct<", "map<")
 WHOLE = ("bigint", "int", "smallint", "tinyint")
 BOOLEANS = {"0": "false", "1": "true"}
+# Types whose values lines have as events write them, unless they are lists or objects.
+AS_WRITTEN = ("string", *WHOLE, "float", "double")
+CONSTANTS = {"null": None, "true": True, "false": False}
 # What the names of an event's own fields begin with in a flat object, the more exact one last.
 FLAT = ("__", "__source_")
 ENGINE = frozenset({"topic", "key", "value"})
@@ -91,25 +97,6 @@ _DECODER = json.JSONDecoder(
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One change. `row` has the values of the row, or those of its key; `types` the schemas of its fields, if sent.
-
-    `old` has the values that the change replaced, if they are sent.
-    """
-
-    op: str
-    row: Mapping[str, Any]
-    source: Mapping[str, Any]
-    transaction: str | None
-    types: Mapping[str, Mapping[str, Any]]
-    old: Mapping[str, Any] = field(default_factory=dict)
-
-
-# Returns the JSON text of what a column says about a change; the second argument names the unavailable columns.
-_Writer = Callable[[Event, Sequence[str]], str]
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeEvents:
     """What turns change events into lines. `columns` are all columns of the source.
 
@@ -121,7 +108,8 @@ class ChangeEvents:
     first_table: FirstTable | None = None
     _firsts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _declared: dict[str, Column] = field(init=False, repr=False)
-    _order: tuple[tuple[str, str, _Writer | None], ...] = field(init=False, repr=False)
+    _order: tuple[tuple[str, str, Writer | None], ...] = field(init=False, repr=False)
+    _usual: UsualEvents = field(init=False, repr=False)
     _tells_unavailable: bool = field(init=False, repr=False)
     _old: Mapping[str, str] = field(init=False, repr=False)  # columns of the old key, by the columns of the key
 
@@ -133,6 +121,11 @@ class ChangeEvents:
         object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in self.columns))
         old = {c.comes_from.removeprefix(OLD): c.name for c in self.columns if c.comes_from.startswith(OLD)}
         object.__setattr__(self, "_old", old)
+        special = [name for name, column in self._declared.items() if column.type not in AS_WRITTEN]
+        known = Columns(
+            order, self._declared, self.changes.key, special, self._converted, ABSENT, self._tells_unavailable
+        )
+        object.__setattr__(self, "_usual", UsualEvents(known))
 
     def line(self, text: str, members: str = "") -> str | None:
         """Return the line of an event; None for a tombstone, which follows a delete.
@@ -141,6 +134,17 @@ class ChangeEvents:
 
         Raises: Undecodable.
         """
+        found = self._usual.line(text)
+        if found is None and (found := self._unusual(text, members)) is None:
+            return None
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise Undecodable("the change event has half a surrogate pair") from None
+        return found
+
+    def _unusual(self, text: str, members: str) -> str | None:
+        """Return the line of an event, and remember its form."""
         event = self.event(text, members=members)
         if event is None:
             return None
@@ -151,12 +155,8 @@ class ChangeEvents:
                 f"the value of `{absent[0]}` is unavailable: the change left it alone. Declare a column with "
                 "`from: unavailable`"
             )
-        found = f"{{{','.join(self._in_order(event, row, absent, self._old_key(event)))}}}"
-        try:
-            found.encode()
-        except UnicodeEncodeError:
-            raise Undecodable("the change event has half a surrogate pair") from None
-        return found
+        self._usual.learn(text)
+        return f"{{{','.join(self._in_order(event, row, absent, self._old_key(event)))}}}"
 
     def _in_order(
         self, event: Event, row: Mapping[str, str], absent: Sequence[str], old: Mapping[str, str]
@@ -309,6 +309,11 @@ class ChangeEvents:
             return quoted(_written(value))
         return _written(value)
 
+    def _converted(self, name: str, text: str) -> str:
+        """Return the JSON text of a value by the text that an event has for it, which has no escapes."""
+        value = text[1:-1] if text.startswith('"') else CONSTANTS.get(text, _Number(text))
+        return self._text(name, value, {})
+
     def _decimal(self, kind: str, value: Any, schema: Mapping[str, Any]) -> str:
         if isinstance(value, dict) and value.keys() == {"scale", "value"}:
             return unscaled_text(value["value"], str(value["scale"]))
@@ -419,7 +424,7 @@ def position(event: Event, absent: Sequence[str] = ()) -> str:
             return f'"{number:010}/{int(source["pos"]):020}/{row:010}/{RANKS[event.op]}"'
         if source.get("ord") is not None and source.get("ts_ms") is not None:
             return f'"{int(source["ts_ms"]):020}/{int(source["ord"]):010}/{RANKS[event.op]}"'
-    except ValueError:
+    except (ValueError, TypeError):
         pass
     why = source.get(event_forms.ADVICE) or "neither `lsn` nor `file` and `pos`"
     raise Undecodable(f"the change event has no position: {why}")
@@ -443,7 +448,7 @@ def _table(event: Event, absent: Sequence[str]) -> str:
 
 
 # What a column may say about a change, with what writes its JSON text; the keys are `project.DESCRIPTIONS`.
-WRITERS: dict[str, _Writer] = {
+WRITERS: dict[str, Writer] = {
     "op": lambda event, absent: quoted(event.op),
     "position": position,
     "committed_at": _committed,

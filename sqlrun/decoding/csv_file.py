@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.decoding import csv_records, json_text, json_values, names, records
+from sqlrun.decoding import csv_records, json_text, json_values, records
 from sqlrun.decoding.formats import Csv
 from sqlrun.decoding.records import Fault, quoted
 from sqlrun.decoding.undecodable import Undecodable
@@ -56,9 +56,9 @@ def _header(form: Csv, text: str, columns: Sequence[Column]) -> tuple[list[str] 
     record, start = found
     if isinstance(record, Fault):
         raise Undecodable(f"the CSV file's header can't be read: {record.reason.removeprefix('CSV: ')}")
-    header = names.matched([name or "" for name in record], columns)
+    header = records.matched([name or "" for name in record], columns)
     advice = "If the file has no header, declare `header: false`; otherwise check the delimiter"
-    names.require_any(header, columns, "the CSV file's header", advice)
+    records.require_any(header, columns, "the CSV file's header", advice)
     return header, start
 
 

@@ -1,4 +1,4 @@
-"""Change events in other forms than Debezium's rows: events of Maxwell, and documents of MongoDB. Pure.
+"""What a change event is, and other forms of it than Debezium's rows: Maxwell's events, MongoDB's documents. Pure.
 
 A row of Maxwell's bootstrap has no position in the binlog. It is older than any change: whatever changed the row before
 it was read has the same values, and has come as a change, too.
@@ -7,9 +7,10 @@ it was read has the same values, and has come as a change, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlrun.decoding.undecodable import Undecodable
 
@@ -35,6 +36,24 @@ KEYLESS = (
     "the deletion has neither `before` nor a key. Declare a column with `from: key`, or set a `capture.mode` with "
     "pre-images for the connector"
 )
+
+
+class Event(NamedTuple):
+    """One change. `row` has the values of the row, or those of its key; `types` the schemas of its fields, if sent.
+
+    `old` has the values that the change replaced, if they are sent.
+    """
+
+    op: str
+    row: Mapping[str, Any]
+    source: Mapping[str, Any]
+    transaction: str | None
+    types: Mapping[str, Mapping[str, Any]]
+    old: Mapping[str, Any] = MappingProxyType({})
+
+
+# Returns the JSON text of what a column says about a change; the second argument names the unavailable columns.
+Writer = Callable[[Event, Sequence[str]], str]
 
 
 def is_maxwell(found: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.decoding import json_text, names, records
+from sqlrun.decoding import json_text, records
 from sqlrun.decoding.records import quoted
 from sqlrun.decoding.undecodable import Undecodable
 from sqlrun.project import Column
@@ -39,8 +39,8 @@ def _texts(data: bytes, columns: Sequence[Column]) -> Iterator[Any]:
         pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, coerce_int96_timestamp_unit=unit)
         for unit in ("us", "ns")
     )
-    found = names.matched(file.schema_arrow.names, columns)
-    names.require_any(found, columns, "the Parquet file", names.OTHER)
+    found = records.matched(file.schema_arrow.names, columns)
+    records.require_any(found, columns, "the Parquet file", records.OTHER)
     legacy = _legacy(file)
     nanos = exact.iter_batches(ROWS, columns=sorted(legacy)) if legacy else iter(())
     for batch in file.iter_batches(ROWS):

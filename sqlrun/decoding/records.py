@@ -1,4 +1,7 @@
-"""The table that each decoder returns: `value`, a record's text, and `fault`, why it can't be read. Pure."""
+"""The table that each decoder returns: `value`, a record's text, and `fault`, why it can't be read. Pure.
+
+Also the names of a file's columns, matched with the declared ones.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,16 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
+from sqlrun.decoding.undecodable import Undecodable
+from sqlrun.project import Column
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # The landing query rejects longer records, and other tools cut them.
 MOST_BYTES = 16 * 1024 * 1024
 CUT = "…"
+OTHER = "Move it away, or declare its columns"
 # Returns a text as JSON, with as few escapes as possible.
 quoted: Callable[[str], str] = encode_basestring
 
@@ -76,3 +83,27 @@ def visible(text: str) -> str:
         text = data[: MOST_BYTES - len(CUT.encode())].decode("utf-8", "ignore") + CUT
     bare = text.strip(" \t\r\n")
     return quoted(text) if bare.startswith("{") and bare.endswith("}") else text
+
+
+def matched(names: Sequence[str], columns: Sequence[Column]) -> list[str]:
+    """Return a file's names, each replaced by the declared name that differs from it at most in case.
+
+    SQL's names have no case. If a file also has the declared name itself, the other one is left as it is.
+
+    >>> from sqlrun.errors import Place
+    >>> declared = [Column(name, "int", "", Place("")) for name in ("id", "at")]
+    >>> matched(["ID", "at", "AT", "more"], declared)
+    ['id', 'at', 'AT', 'more']
+    """
+    declared = {column.name.lower(): column.name for column in columns if column.name not in names}
+    return [declared.get(name.lower(), name) for name in names]
+
+
+def require_any(found: Sequence[str], columns: Sequence[Column], what: str, advice: str) -> None:
+    """Check that a file has at least one of the declared columns; without any it is another file.
+
+    Raises: Undecodable.
+    """
+    if columns and not {*found} & {column.name for column in columns}:
+        shown = ", ".join(found)
+        raise Undecodable(f"{what} has none of the declared columns: `{shown[:200]}`. {advice}")
