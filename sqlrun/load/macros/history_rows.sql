@@ -45,17 +45,18 @@ placed as (
 {%- endif %}
 
 versions as (
-    select *, lead(position) over (partition by {{ keys }} order by {{ place }}) as next_position
-    from (
-        select *, lead(valid_from) over (partition by {{ keys }} order by {{ place }}) as next_valid_from
-        from (
-            -- the database's clock may go back, its positions don't
-            select *, max(committed_at) over (partition by {{ keys }} order by {{ place }}) as valid_from
-            from {{ 'once' if snapshots else 'placed' }}
-        ) as timed
-    ) as spans
     -- what another change replaced at the same time was never valid
-    where next_valid_from is null or next_valid_from is distinct from valid_from
+    select *, case when next_position is not null then greatest(valid_from, next_committed_at) end as next_valid_from
+    from (
+        select
+            *,
+            -- the database's clock may go back, its positions don't
+            max(committed_at) over (partition by {{ keys }} order by {{ place }}) as valid_from,
+            lead(position) over (partition by {{ keys }} order by {{ place }}) as next_position,
+            lead(committed_at) over (partition by {{ keys }} order by {{ place }}) as next_committed_at
+        from {{ 'once' if snapshots else 'placed' }}
+    ) as timed
+    where next_position is null or valid_from is null or greatest(valid_from, next_committed_at) <> valid_from
 ),
 
 truncates as (
@@ -130,7 +131,7 @@ steps as (
         end as valid_to,
         versions.next_position is null and {{ ended | join(' is null and ') }} is null as is_current
         {%- if track is not none %},
-        case when {{ ended | join(' is null and ') }} is null then versions.next_position end as next_position
+        {{ ended | join(' is not null or ') }} is not null as track_was_ended
         {%- endif %}
     from versions
     left join truncated
@@ -154,7 +155,8 @@ marked as (
     -- a step goes on if the one before it ends where it begins, with the same values of the tracked columns
     select
         *,
-        lag(next_position) over (partition by {{ keys }} order by {{ place }}) = position
+        lag(valid_to) over (partition by {{ keys }} order by {{ place }}) = valid_from
+        and not lag(track_was_ended) over (partition by {{ keys }} order by {{ place }})
         {%- for column in track %}
         and lag({{ column }}) over (partition by {{ keys }} order by {{ place }}) is not distinct from {{ column }}
         {%- endfor %} as track_goes_on
