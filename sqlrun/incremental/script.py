@@ -181,6 +181,25 @@ class Script:
         condition = self.matching(keys, nullable)
         return f"{left} as l {sql.semi_join(self.dialect)} {relation} as r on {condition}"
 
+    def affected(
+        self, left: str, relation: str, keys: Iterable[tuple[str, str]], nullable: Container[str], columns: str
+    ) -> str:
+        """Return the SELECT of columns of `l`: the rows of a table whose keys are in `relation`.
+
+        DuckDB passes keys to the scan of a table only if they are compared by `=`. So rows without NULL in their keys
+        are found by that, and the others, which are few, by a comparison in which NULL equals NULL.
+        """
+        pairs = list(keys)
+        unsure = [(f"l.{self.name(a)}", self.name(b)) for a, b in pairs if a in nullable]
+        if not unsure or self.dialect != "duckdb":
+            return f"select {columns} from {self.semi_join(left, relation, pairs, nullable)}"
+        known = f"(select * from {relation} where {' and '.join(f'{b} is not null' for _, b in unsure)})"
+        return (
+            f"select {columns} from {self.semi_join(left, known, pairs, ())}\nunion all\n"
+            f"select {columns} from {self.semi_join(left, relation, pairs, nullable)} "
+            f"where {' or '.join(f'{a} is null' for a, _ in unsure)}"
+        )
+
 
 def _indent(text: str) -> str:
     return "\n".join("    " + line for line in text_lines(text))

@@ -365,8 +365,7 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
 
 def _old_keys(stage: Stage, script: Script, touched: str, names: tuple[str, ...]) -> str:
     own = script.table(stage.name, "old")
-    joined = script.semi_join(own, touched, numbers(names).items(), stage.null_safe)
-    return f"select {script.names(stage.key, 'l')} from {joined}"
+    return script.affected(own, touched, numbers(names).items(), stage.null_safe, script.names(stage.key, "l"))
 
 
 def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:

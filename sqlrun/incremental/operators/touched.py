@@ -31,7 +31,9 @@ class Touched(Unary):
         """Return the rows with affected keys."""
         child = script.rows(self.child, row_set)
         columns = script.names(self.columns, "l")
-        return f"select {columns} from {self._joined(child, script)}"
+        if self.child.children():
+            return f"select {columns} from {self._joined(child, script)}"
+        return script.affected(child, self.relation, self.keys, self._nullable(), columns)
 
     def changes(self, script: Script) -> list[str]:
         """Return the changes with affected keys."""
@@ -42,8 +44,10 @@ class Touched(Unary):
         return [f"select {columns}, l.{WEIGHT} from {self._joined(child, script)}"]
 
     def _joined(self, rows: str, script: Script) -> str:
-        nullable = {name for name, kind in self.child.types().items() if kind.nullable}
-        return script.semi_join(rows, self.relation, self.keys, nullable)
+        return script.semi_join(rows, self.relation, self.keys, self._nullable())
+
+    def _nullable(self) -> set[str]:
+        return {name for name, kind in self.child.types().items() if kind.nullable}
 
     def types(self) -> dict[str, Type]:
         """Return the input's types."""
