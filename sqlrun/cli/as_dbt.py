@@ -52,9 +52,9 @@ ONE = (
 NOTHING = (
     "--partial-parse", "--use-colors", "--use-colors-file", "--version-check", "--send-anonymous-usage-stats",
     "--static-parser", "--cache-selected-only", "--populate-cache", "--use-experimental-parser", "--write-json",
-    "--quiet", "--debug", "--fail-fast", "--warn-error", "--print", "--introspect",
+    "--debug", "--fail-fast", "--print", "--introspect",
 )  # fmt: skip
-FLAGS = ("--full-refresh", "-f", "-d", "-q", "-x")
+FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "-x")
 ARTIFACTS = ("manifest.json", "run_results.json", "catalog.json")
 
 
@@ -115,6 +115,8 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         arguments += ["--threads", given["--threads"]] if "--threads" in given else []
         if given.get("--log-format", environment.get("DBT_LOG_FORMAT", "")) == "json":
             arguments += ["--log-format", "json"]
+        elif "--quiet" in given or "-q" in given:
+            arguments.append("--quiet")
     if head == "ls":
         arguments += ["--output", "manifest" if given.get("--output", "") == "json" else "fqn"]
         arguments += ["--keys", given["--output-keys"]] if "--output-keys" in given else []
