@@ -18,7 +18,7 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import atomic_files
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-MANIFEST, CATALOG = "manifest.json", "catalog.json"
+MANIFEST, CATALOG, SOURCES = "manifest.json", "catalog.json", "sources.json"
 
 
 def naming_of(project: Project, env: str | None) -> Naming:
@@ -50,6 +50,11 @@ def write_catalog(root: Path, workspace: Workspace, ledger: Ledger, env: str | N
     """
     naming = naming_of(workspace.project, env)
     return _put(root, CATALOG, catalog(naming, _published(workspace, ledger), at, str(uuid.uuid4())))
+
+
+def write_sources(root: Path, document: Values) -> Path:
+    """Write the ages of sources; return the file. Raises: SqlrunError if it can't be written."""
+    return _put(root, SOURCES, document)
 
 
 def _published(workspace: Workspace, ledger: Ledger) -> tuple[CatalogTable, ...]:

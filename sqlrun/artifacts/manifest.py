@@ -36,7 +36,8 @@ def manifest(workspace: Workspace, naming: Naming, at: datetime, invocation: str
         for check, columns in declared_checks.of(workspace, model):
             node = check_nodes.check(naming, contract, check, columns)
             tables[node["unique_id"]] = node
-    sources = [nodes.source(naming, one) for one in project.sources]
+    landed = {model.source.table: model.query.rendered.model for model in workspace.models if model.source}
+    sources = [nodes.source(naming, one, landed.get(one.table)) for one in project.sources]
     exposures = [nodes.exposure(naming, one) for one in project.exposures]
     unit_tests = [check_nodes.unit_test(naming, one) for one in project.unit_tests if not one.macro]
     macros = [nodes.macro(naming, one) for one in project.macros]

@@ -10,9 +10,10 @@ from typing import Any
 from sqlrun.artifacts import unique_ids
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan.values import Workspace
-from sqlrun.project import Column, Exposure, Macro, Project, Rendered, Seed, Source, Value
+from sqlrun.project import Column, Exposure, Freshness, Macro, Model, Project, Rendered, Seed, Source, Value
 
 Values = dict[str, Any]
+MINUTE, HOUR, DAY = 60, 3600, 86400
 # Spark's name of its own catalog. Some readers find tables by names of three parts alone.
 DATABASE = "spark_catalog"
 # dbt's incremental strategies, by those of sqlrun. A table without one runs its whole query in each tick.
@@ -164,8 +165,8 @@ def seed(naming: Naming, one: Seed, fingerprint: str) -> Values:
     }
 
 
-def source(naming: Naming, one: Source) -> Values:
-    """Return a source: its schema is its group."""
+def source(naming: Naming, one: Source, landed: Model | None) -> Values:
+    """Return a source: its schema is its group. Its limits of age are those of the model that lands it."""
     meta = {"sqlrun": {"format": one.format, "lands": one.lands}}
     return {
         **naming.common("source", one.name, one.place.file, unique_ids.source(naming.project.name, one)),
@@ -177,8 +178,8 @@ def source(naming: Naming, one: Source) -> Values:
         "loader": one.format,
         "identifier": one.name,
         "quoting": {"database": None, "schema": None, "identifier": None, "column": None},
-        "loaded_at_field": None,
-        "freshness": None,
+        "loaded_at_field": (landed.event_time or None) if landed else None,
+        "freshness": criteria(landed.freshness) if landed and landed.freshness else None,
         "external": {"location": one.path, "file_format": one.format} if one.path else None,
         "description": one.description,
         "columns": columns(one.columns),
@@ -259,3 +260,26 @@ def constraint(kind: str) -> Mapping[str, Value]:
         "to": None,
         "to_columns": [],
     }
+
+
+def criteria(declared: Freshness) -> Values:
+    """Return limits in dbt's form; a limit that is no whole number of minutes is rounded up.
+
+    >>> from sqlrun.errors import Place
+    >>> criteria(Freshness(Place("x"), warn_after=7200.0))
+    {'warn_after': {'count': 2, 'period': 'hour'}, 'error_after': {'count': None, 'period': None}, 'filter': None}
+    """
+    return {
+        "warn_after": _limit(declared.warn_after),
+        "error_after": _limit(declared.error_after),
+        "filter": None,
+    }
+
+
+def _limit(seconds: float | None) -> dict[str, Any]:
+    if seconds is None:
+        return {"count": None, "period": None}
+    for period, size in (("day", DAY), ("hour", HOUR)):
+        if seconds % size == 0 and seconds >= size:
+            return {"count": int(seconds // size), "period": period}
+    return {"count": -int(-seconds // MINUTE), "period": "minute"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.check import volume
+from sqlrun.check import freshness, volume
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, Place, first_line
@@ -22,11 +22,11 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.outcome import Outcome
-from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Freshness, Model
+from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Model
 from sqlrun.runtime import arrow_rows, far_times
 from sqlrun.runtime.arrow_rows import scalar
 from sqlrun.system_tables import anomalies, measures
-from sqlrun.system_tables.anomalies import Band, duration
+from sqlrun.system_tables.anomalies import Band
 from sqlrun.transpile.writer import identifier, timestamp
 
 if TYPE_CHECKING:
@@ -196,9 +196,9 @@ def _freshness(context: TickContext, model: Compiled, change: Change) -> tuple[l
     declared = contract.freshness
     if declared is None:
         return found, [] if not message else [_not_measured(model, f"freshness is not measured: {message}")]
-    status = Outcome.ERROR if message else _status(age, declared)
+    status = Outcome.ERROR if message else freshness.outcome(age, declared)
     severity = WARNING if status is Outcome.WARN or declared.error_after is None else CRITICAL
-    message = message or _age(newest, age, declared)
+    message = message or freshness.message(newest, age, declared)
     seconds = time.perf_counter() - started
     columns = (contract.event_time,)
     return found, [_result(model, "freshness", columns, status, declared.place, message, 1, seconds, severity)]
@@ -330,20 +330,3 @@ def _moment(micros: int) -> datetime:
 def _since_year_one(moment: Any) -> datetime | None:
     """Return a time, or Python's earliest time for an earlier one: nothing is older."""
     return FIRST if isinstance(moment, far_times.FarTime) else moment
-
-
-def _status(age: float | None, declared: Freshness) -> Outcome:
-    """Return the outcome for an age; a table without any event fails every limit."""
-    if declared.error_after is not None and (age is None or age > declared.error_after):
-        return Outcome.FAIL
-    if declared.warn_after is not None and (age is None or age > declared.warn_after):
-        return Outcome.WARN
-    return Outcome.PASS
-
-
-def _age(newest: datetime | None, age: float | None, declared: Freshness) -> str:
-    limits = (("warning", declared.warn_after), ("error", declared.error_after))
-    allowed = ", ".join(f"{word} after {duration(limit)}" for word, limit in limits if limit is not None)
-    if newest is None or age is None:
-        return f"no event up to the time of the tick ({allowed})"
-    return f"the newest event is from {newest:%Y-%m-%d %H:%M} UTC, {duration(age)} before the tick ({allowed})"

@@ -31,6 +31,7 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("ls",): ("ls",),
     ("list",): ("ls",),
     ("docs", "generate"): ("docs", "generate"),
+    ("source", "freshness"): ("source", "freshness"),
     ("debug",): ("debug",),
     ("clean",): ("clean",),
     ("retry",): ("retry",),
@@ -55,7 +56,7 @@ NOTHING = (
     "--debug", "--fail-fast", "--print", "--introspect",
 )  # fmt: skip
 FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "-x")
-ARTIFACTS = ("manifest.json", "run_results.json", "catalog.json")
+ARTIFACTS = ("manifest.json", "run_results.json", "catalog.json", "sources.json")
 
 
 @dataclass(frozen=True, slots=True)

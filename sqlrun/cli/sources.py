@@ -36,6 +36,23 @@ def audit_command(
     sys.exit(audit_sources(root, source, profile, env, ticks or 0, parts, as_json))
 
 
+@source.command("freshness")
+@click.argument("source", required=False)
+@PROFILE
+@ENV
+@click.pass_obj
+@report_errors
+def freshness_command(root: Path, source: str | None, profile: str | None, env: str | None) -> None:
+    """Compare the newest event of SOURCE with its limits.
+
+    The limits are `freshness` of its landing model. Exit code 1 if an event is too old for an error limit, or there is
+    none. It writes target/sources.json, in dbt's form.
+    """
+    from sqlrun.commands.freshness import source_freshness
+
+    sys.exit(source_freshness(root, source, profile, env, utc_now()))
+
+
 @source.command("accept-loss")
 @click.argument("source")
 @PROFILE

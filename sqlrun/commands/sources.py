@@ -46,7 +46,7 @@ def audit_sources(
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, profile, env)
     warehouse_format.require(ledger.warehouse, ledger.project)
-    wanted = {model.name for model in _models(prepared, name)}
+    wanted = {model.name for model in landing_models(prepared, name)}
     since = max(ledger.read().last_tick - ticks + 1, 0) if ticks else 0
     rows = [row for row in intake.read(ledger.warehouse, ledger.env, since=since) if row["model"] in wanted]
     console = Console()
@@ -84,7 +84,7 @@ def accept_losses(
     console, done = Console(), list[dict[str, Any]]()
     with lock.hold(ledger.warehouse, clock):
         found = []
-        for one in _lands(prepared, ledger, _models(prepared, name), connections):
+        for one in _lands(prepared, ledger, landing_models(prepared, name), connections):
             committed = loss_acceptance.committed_batch(one.table, one.app, one.checkpoint)
             lost = loss_acceptance.losses(one.reader, one.checkpoint, committed)
             found += [(one, committed, lost)] if lost else []
@@ -114,7 +114,7 @@ def _listed(one: Lands, lost: Sequence[Loss]) -> list[str]:
     return [f"{one.model.name}: {loss.what} ({loss.kind}, {size(loss)})." for loss in lost]
 
 
-def _models(prepared: Prepared, name: str | None) -> list[Compiled]:
+def landing_models(prepared: Prepared, name: str | None) -> list[Compiled]:
     """Return the landing models of a source (`group.name`), a landing model, or all.
 
     Raises: UsageError if there is no such source.
