@@ -42,7 +42,7 @@ class Shell:
 
     def run(self, *arguments: str, alone: bool = False, **more: str) -> tuple[int, str]:
         process = self.begin(*arguments, alone=alone, **more)
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=300)
         return process.returncode, out
 
     @property
