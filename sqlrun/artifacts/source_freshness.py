@@ -13,8 +13,6 @@ from sqlrun.outcome import Outcome
 from sqlrun.project import Freshness, Source
 
 SCHEMA = "https://schemas.getdbt.com/dbt/sources/v3.json"
-# dbt's words for the outcomes of an age.
-STATUSES = {Outcome.PASS: "pass", Outcome.WARN: "warn", Outcome.FAIL: "error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,8 @@ def _result(project: str, one: SourceAge, at: datetime) -> Values:
         "max_loaded_at": one.newest,
         "snapshotted_at": unique_ids.moment(at),
         "max_loaded_at_time_ago_in_s": one.age,
-        "status": STATUSES[one.outcome],
+        # An age that exceeds its limit is an error in dbt's words.
+        "status": (Outcome.ERROR if one.outcome is Outcome.FAIL else one.outcome).dbt,
         "criteria": criteria(one.declared),
         "adapter_response": {},
         "timing": [{"name": "execute", "started_at": began, "completed_at": unique_ids.moment(at)}],
