@@ -9,7 +9,9 @@ from typing import Any
 
 import sqlglot
 from click.testing import CliRunner, Result
-from dbt_artifacts_parser.parser import parse_catalog_v1, parse_manifest_v12, parse_run_results_v6
+from dbt_artifacts_parser.parsers.catalog.catalog_v1 import CatalogV1
+from dbt_artifacts_parser.parsers.manifest.manifest_v12 import ManifestV12
+from dbt_artifacts_parser.parsers.run_results.run_results_v6 import RunResultsV6
 from sqlglot import exp
 
 from sqlrun.artifacts.artifact_files import naming_of
@@ -23,7 +25,7 @@ AT = datetime(2026, 1, 1, 12, 5, tzinfo=timezone.utc)
 
 def manifest_of(made: Prepared, env: str | None = None) -> Any:
     document = json.loads(text(manifest(made.workspace, naming_of(made.project, env), AT, "an id")))
-    parse_manifest_v12(document)
+    ManifestV12(**document)
     return document
 
 
@@ -180,15 +182,15 @@ def test_a_build_s_results_are_of_nodes_in_the_manifest(tmp_path: Path) -> None:
     model.write_text(model.read_text().replace("columns:", fresh, 1))
     assert run(root, "build").exit_code == 0
     results, built = read(root, "run_results.json"), read(root, "manifest.json")
-    parse_run_results_v6(results)
-    parse_manifest_v12(built)
+    RunResultsV6(**results)
+    ManifestV12(**built)
     done = run(root, "docs", "generate")
 
     assert done.exit_code == 0, done.output
     assert done.output == "Wrote target/manifest.json\nWrote target/catalog.json\n"
     assert {one["unique_id"] for one in results["results"]} == set(built["nodes"])
     catalog = read(root, "catalog.json")
-    parse_catalog_v1(catalog)
+    CatalogV1(**catalog)
     assert set(catalog["nodes"]) == {node for node in built["nodes"] if node.startswith("model.")}
     shown = json.loads(run(root, "show", "daily_sales", "--output", "json").output)
     mart = catalog["nodes"]["model.cafe.daily_sales"]
@@ -203,7 +205,7 @@ def test_before_the_first_tick_the_catalog_has_the_sources_alone(tmp_path: Path)
 
     assert run(root, "docs", "generate").exit_code == 0
     catalog = read(root, "catalog.json")
-    parse_catalog_v1(catalog)
+    CatalogV1(**catalog)
     assert catalog["nodes"] == {} and list(catalog["sources"]) == ["source.cafe.raw.orders"]
 
 
@@ -216,7 +218,7 @@ def test_views_are_in_the_catalog(tmp_path: Path) -> None:
     assert run(tmp_path, "build", "--quiet").exit_code == 0
     assert run(tmp_path, "docs", "generate").exit_code == 0
     catalog = read(tmp_path, "catalog.json")
-    parse_catalog_v1(catalog)
+    CatalogV1(**catalog)
 
     view = catalog["nodes"]["model.shop.cents"]
     assert view["metadata"]["type"] == "view"

@@ -30,6 +30,7 @@ def written(root: Path, **args: Any) -> None:
     (root / "target" / "run_results.json").write_text(json.dumps({"args": {"which": "build", **args}}))
 
 
+@pytest.mark.slow
 def test_a_failed_build_is_repeated_with_its_selection(cafe: Path) -> None:
     """A check fails; its rule is mended; the retry builds what the first build was asked for."""
     suite = cafe / "expectations" / "marts" / "daily_sales.yml"

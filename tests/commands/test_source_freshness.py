@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from dbt_artifacts_parser.parser import parse_manifest_v12, parse_sources_v3
+from dbt_artifacts_parser.parsers.manifest.manifest_v12 import ManifestV12
+from dbt_artifacts_parser.parsers.sources.sources_v3 import SourcesV3
 
 from sqlrun.artifacts.nodes import criteria
 from sqlrun.cli.main import main
@@ -43,10 +44,11 @@ def cafe(folder: Path, limits: str) -> Path:
 
 def read(root: Path) -> Any:
     found = json.loads((root / "target" / "sources.json").read_text())
-    parse_sources_v3(found)
+    SourcesV3(**found)
     return found["results"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("age", "status", "code"),
     [
@@ -76,11 +78,12 @@ def test_it_prints_a_line_for_each_source(tmp_path: Path) -> None:
     assert "1 of 1 FAIL freshness of raw.orders: " in done.output and "(error after 1 h)" in done.output
     assert "Wrote target/sources.json" in done.output
     manifest = json.loads((root / "target" / "manifest.json").read_text())
-    parse_manifest_v12(manifest)
+    ManifestV12(**manifest)
     source = manifest["sources"]["source.cafe.raw.orders"]
     assert (source["loaded_at_field"], source["freshness"]["error_after"]["count"]) == ("ordered_at", 1)
 
 
+@pytest.mark.slow
 def test_a_source_without_events_is_an_error(tmp_path: Path) -> None:
     root = cafe(tmp_path, "{warn_after: 1 hour}")
     (root / "data" / "orders" / "1.jsonl").write_text("")
@@ -93,6 +96,7 @@ def test_a_source_without_events_is_an_error(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_project_without_limits_says_so(tmp_path: Path) -> None:
     root = tmp_path / "cafe"
     CliRunner().invoke(main, ["init", str(root)])

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli.main import main
@@ -86,6 +87,7 @@ def test_a_build_prints_nothing_but_json(tmp_path: Path) -> None:
     assert any(line["info"]["msg"].startswith("Tick 1 published") for line in lines)
 
 
+@pytest.mark.slow
 def test_an_error_that_ends_a_build_is_an_event_and_on_stderr(tmp_path: Path) -> None:
     root = tmp_path / "cafe"
     CliRunner().invoke(main, ["init", str(root)])

@@ -100,6 +100,7 @@ def test_keys(section: str, known: tuple[str, ...]) -> None:
     assert of_columns <= set(contract.COLUMN_KEYS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "status"), rows("Names in Jinja").items())
 def test_names_in_jinja(name: str, status: str, tmp_path: Path) -> None:
     calls = {
