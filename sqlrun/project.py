@@ -71,6 +71,11 @@ class Expectation:
     place: Place
     name: str = ""
 
+    @property
+    def result_type(self) -> str:
+        """Return the type that a result of the check has: a SQL check's name, else Great Expectations' type."""
+        return self.name or self.type
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
+from sqlrun.artifacts import check_nodes, declared_checks
 from sqlrun.artifacts.catalog import CatalogTable, catalog
 from sqlrun.artifacts.manifest import manifest, text
 from sqlrun.artifacts.nodes import Naming, Values
@@ -17,7 +18,6 @@ from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import atomic_files
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MANIFEST, CATALOG, SOURCES = "manifest.json", "catalog.json", "sources.json"
 
 
@@ -38,9 +38,14 @@ def write_manifest(root: Path, workspace: Workspace, env: str | None, at: dateti
 
 def node_ids(workspace: Workspace, names: Collection[str]) -> frozenset[str]:
     """Return the ids of these models and seeds in the manifest, and of their checks."""
-    nodes = manifest(workspace, naming_of(workspace.project, None), EPOCH, "")["nodes"]
-    checked = {node: one["refs"][0]["name"] for node, one in nodes.items() if one["resource_type"] == "test"}
-    return frozenset(node for node, one in nodes.items() if checked.get(node, one["name"]) in names)
+    naming = naming_of(workspace.project, None)
+    checks = (
+        check_nodes.id_of(naming.project.name, model.query.rendered.model, check, columns)
+        for model in workspace.models
+        if model.name in names
+        for check, columns in declared_checks.of(workspace, model)
+    )
+    return frozenset((*map(naming.id_of, names), *checks))
 
 
 def write_catalog(root: Path, workspace: Workspace, ledger: Ledger, env: str | None, at: datetime) -> Path:

@@ -39,14 +39,7 @@ def catalog(naming: Naming, tables: tuple[CatalogTable, ...], at: datetime, invo
     about = {noun.name: noun.description for noun in nouns}
     comments = {noun.name: {c.name: c.description for c in noun.columns} for noun in nouns}
     return {
-        "metadata": {
-            "dbt_schema_version": SCHEMA,
-            "dbt_version": unique_ids.DBT_VERSION,
-            "generated_at": unique_ids.moment(at),
-            "invocation_id": invocation,
-            "invocation_started_at": unique_ids.moment(at),
-            "env": {},
-        },
+        "metadata": unique_ids.head(SCHEMA, at, invocation),
         "nodes": {
             naming.id_of(table.name): {
                 "unique_id": naming.id_of(table.name),

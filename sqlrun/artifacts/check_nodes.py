@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlrun.artifacts import unique_ids
-from sqlrun.artifacts.nodes import Naming, Values
+from sqlrun.artifacts.nodes import Naming, Values, refs
 from sqlrun.expectations import relationships
 from sqlrun.expectations.catalogue import QUERY
 from sqlrun.expectations.values import identity
@@ -16,14 +16,18 @@ from sqlrun.project import CRITICAL, Expectation, Expected, Given, Model, UnitTe
 UTILS, EXPECTATIONS = "dbt_utils", "great_expectations"
 
 
+def id_of(project: str, model: Model, one: Expectation, columns: tuple[str, ...]) -> str:
+    """Return the id of a check, that of its result."""
+    return unique_ids.test(project, model.name, one.result_type, columns, identity(model.name, one))
+
+
 def check(naming: Naming, model: Model, one: Expectation, columns: tuple[str, ...]) -> Values:
     """Return the node of a check; `columns` are the names in its result.
 
     A SQL check is dbt's singular test, any other a generic one.
     """
-    kind, check_id = one.name or one.type, identity(model.name, one)
-    unique_id = unique_ids.test(naming.project.name, model.name, kind, columns, check_id)
-    name = unique_ids.test_name(model.name, kind, columns, check_id)
+    unique_id = id_of(naming.project.name, model, one, columns)
+    name = unique_ids.test_name(model.name, one.result_type, columns, identity(model.name, one))
     raw = str(one.kwargs["unexpected_rows_query"]) if one.type == QUERY else _call(one)
     reads = [model.name, *([relationships.target(one)] if one.type == RELATIONSHIPS else [])]
     meta = {"sqlrun": {"severity": one.severity, "on_fail": one.on_fail, "place": str(one.place)}}
@@ -43,7 +47,7 @@ def check(naming: Naming, model: Model, one: Expectation, columns: tuple[str, ..
         "meta": meta,
         "relation_name": None,
         "language": "sql",
-        "refs": [{"name": read, "package": None, "version": None} for read in reads],
+        "refs": refs(reads),
         "sources": [],
         "metrics": [],
         "depends_on": {"macros": [], "nodes": [naming.id_of(read) for read in reads]},

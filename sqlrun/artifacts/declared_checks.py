@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.expectations.validate import of_model
 from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
@@ -22,9 +21,8 @@ def of(workspace: Workspace, model: Compiled) -> Iterator[tuple[Expectation, tup
     """
     contract, suite = model.query.rendered.model, workspace.suites.get(model.name)
     for check in of_model(contract, suite):
-        kind = CATALOGUE.get(check.type)
-        yield check, columns_of(check, kind.columns if kind else ("column",))
-    if contract.freshness is not None and contract.event_time:
+        yield check, columns_of(check)
+    if contract.freshness is not None:
         columns: tuple[str, ...] = (contract.event_time,)
         severity = WARNING if contract.freshness.error_after is None else CRITICAL
         yield Expectation(FRESHNESS, {"columns": list(columns)}, severity, WARN, "", contract.freshness.place), columns

@@ -25,10 +25,7 @@ NONE: Mapping[str, Values] = {
 def manifest(workspace: Workspace, naming: Naming, at: datetime, invocation: str) -> Values:
     """Return the document; `at` is the time of writing, `invocation` the id of the run of the command."""
     project = workspace.project
-    tables = {
-        unique_ids.seed(project.name, one.name): nodes.seed(naming, one, workspace.prints[one.name])
-        for one in project.seeds
-    }
+    tables = {naming.id_of(one.name): nodes.seed(naming, one, workspace.prints[one.name]) for one in project.seeds}
     for model in workspace.models:
         node = nodes.model(naming, workspace, model)
         tables[node["unique_id"]] = node
@@ -45,7 +42,7 @@ def manifest(workspace: Workspace, naming: Naming, at: datetime, invocation: str
     parents |= {one["unique_id"]: [] for one in sources}
     parents |= {one["unique_id"]: list(one["depends_on"]["nodes"]) for one in (*exposures, *unit_tests)}
     return {
-        "metadata": metadata(naming, SCHEMA, at, invocation),
+        "metadata": metadata(naming, at, invocation),
         "nodes": tables,
         "sources": {one["unique_id"]: one for one in sources},
         "macros": {one["unique_id"]: one for one in macros},
@@ -71,15 +68,10 @@ def children_of(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return found
 
 
-def metadata(naming: Naming, schema: str, at: datetime, invocation: str) -> Values:
+def metadata(naming: Naming, at: datetime, invocation: str) -> Values:
     """Return the head of a manifest."""
     return {
-        "dbt_schema_version": schema,
-        "dbt_version": unique_ids.DBT_VERSION,
-        "generated_at": unique_ids.moment(at),
-        "invocation_id": invocation,
-        "invocation_started_at": unique_ids.moment(at),
-        "env": {},
+        **unique_ids.head(SCHEMA, at, invocation),
         "project_name": naming.project.name,
         "project_id": unique_ids.project_id(naming.project.name),
         "user_id": None,

@@ -39,7 +39,7 @@ class Naming:
 
     def id_of(self, name: str) -> str:
         """Return the id of a model or a seed."""
-        return (unique_ids.seed if name in self.seeds else unique_ids.model)(self.project.name, name)
+        return unique_ids.table(self.project.name, name, is_seed=name in self.seeds)
 
     def common(self, kind: str, name: str, file: str, unique_id: str) -> Values:
         """Return the values that all nodes have. A path is relative to the folder of its kind."""
@@ -72,7 +72,7 @@ def model(naming: Naming, workspace: Workspace, one: Compiled) -> Values:
     """Return the node of a model. What dbt has no word for is in `meta.sqlrun`."""
     rendered = one.query.rendered
     contract, config = rendered.model, rendered.config
-    node = naming.common("model", one.name, contract.file, unique_ids.model(naming.project.name, one.name))
+    node = naming.common("model", one.name, contract.file, naming.id_of(one.name))
     own = _own(workspace, one)
     strategy = None if one.is_view else STRATEGIES.get(one.own.strategy)
     settings = {
@@ -96,7 +96,7 @@ def model(naming: Naming, workspace: Workspace, one: Compiled) -> Values:
         "meta": {"sqlrun": own},
         "relation_name": naming.relation(one.name),
         "language": "sql",
-        "refs": [{"name": name, "package": None, "version": None} for name in rendered.refs],
+        "refs": refs(rendered.refs),
         "sources": [[s.group, s.name] for s in _sources(naming.project, rendered)],
         "metrics": [],
         "depends_on": {"macros": [], "nodes": parents(naming, rendered)},
@@ -149,7 +149,7 @@ def compiled_code(naming: Naming, rendered: Rendered) -> str:
 
 def seed(naming: Naming, one: Seed, fingerprint: str) -> Values:
     """Return the node of a seed; its checksum is that of its fingerprint."""
-    node = naming.common("seed", one.name, one.file, unique_ids.seed(naming.project.name, one.name))
+    node = naming.common("seed", one.name, one.file, naming.id_of(one.name))
     return {
         **node,
         **naming.relational(one.name, one.contract_file, fingerprint),
@@ -223,10 +223,15 @@ def exposure(naming: Naming, one: Exposure) -> Values:
         "tags": [],
         "config": {"enabled": True, "tags": [], "meta": {}},
         "depends_on": {"macros": [], "nodes": [naming.id_of(name) for name in one.depends_on]},
-        "refs": [{"name": name, "package": None, "version": None} for name in one.depends_on],
+        "refs": refs(one.depends_on),
         "sources": [],
         "metrics": [],
     }
+
+
+def refs(names: Iterable[str]) -> list[Values]:
+    """Return references to models and seeds by their names."""
+    return [{"name": name, "package": None, "version": None} for name in names]
 
 
 def columns(given: Iterable[Column]) -> Values:

@@ -38,14 +38,7 @@ class SourceAge:
 def document(project: str, ages: Iterable[SourceAge], at: datetime, elapsed: float, invocation: str) -> Values:
     """Return the document; `at` is the time of writing."""
     return {
-        "metadata": {
-            "dbt_schema_version": SCHEMA,
-            "dbt_version": unique_ids.DBT_VERSION,
-            "generated_at": unique_ids.moment(at),
-            "invocation_id": invocation,
-            "invocation_started_at": unique_ids.moment(at),
-            "env": {},
-        },
+        "metadata": unique_ids.head(SCHEMA, at, invocation),
         "results": [_result(project, one, at) for one in ages],
         "elapsed_time": round(elapsed, 6),
     }

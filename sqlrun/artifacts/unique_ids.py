@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from typing import Any
 
 from sqlrun.project import Exposure, Source, UnitTest
 from sqlrun.version import __version__
@@ -25,14 +26,9 @@ ALONE = frozenset(TESTS) - {"expect_column_values_to_be_in_set"}
 HASH, SHORT = 10, 6
 
 
-def model(project: str, name: str) -> str:
-    """Return the id of a model."""
-    return f"model.{project}.{name}"
-
-
-def seed(project: str, name: str) -> str:
-    """Return the id of a seed."""
-    return f"seed.{project}.{name}"
+def table(project: str, name: str, *, is_seed: bool) -> str:
+    """Return the id of a model or a seed."""
+    return f"{'seed' if is_seed else 'model'}.{project}.{name}"
 
 
 def source(project: str, one: Source) -> str:
@@ -84,6 +80,18 @@ def project_id(project: str) -> str:
 def moment(at: datetime) -> str:
     """Return a time in dbt's format: UTC with microseconds."""
     return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def head(schema: str, at: datetime, invocation: str, started_at: datetime | None = None) -> dict[str, Any]:
+    """Return what each artifact says about itself: its schema, the time of writing, and the run of the command."""
+    return {
+        "dbt_schema_version": schema,
+        "dbt_version": DBT_VERSION,
+        "generated_at": moment(at),
+        "invocation_id": invocation,
+        "invocation_started_at": moment(started_at or at),
+        "env": {},
+    }
 
 
 def _word(text: str) -> str:

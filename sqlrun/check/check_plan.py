@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from sqlrun.expectations.catalogue import CATALOGUE, VOLUME
+from sqlrun.expectations.catalogue import VOLUME
 from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, families, number
 from sqlrun.load.constraints import RELATIONSHIPS
@@ -118,7 +118,7 @@ def _key(expectation: Expectation, grain: Key) -> Key:
     """Return the key that decides which rows a check compares: the columns of a check of keys; else the grain."""
     if scope(expectation) != "key":
         return grain
-    named = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    named = columns_of(expectation)
     return grain if set(named) == set(grain) else named
 
 
@@ -138,7 +138,7 @@ def _way(model: Model, expectation: Expectation) -> Way:
             return "piece" if has_share and "column" not in kwargs else "parts"
         case "key":
             types = families(model.columns)
-            named = columns_of(expectation, CATALOGUE[expectation.type].columns)
+            named = columns_of(expectation)
             plain = not has_share and kwargs.get("row_condition") is None
             return "keys" if plain and all(types.get(name) in _COUNTABLE for name in named) else "whole"
         case "schema":

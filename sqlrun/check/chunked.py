@@ -15,7 +15,6 @@ from sqlrun.check.evaluate import counted, not_evaluated, result_of, run_checks
 from sqlrun.check.samples import SAMPLES, masked, sampled_columns
 from sqlrun.check.sql_evaluator import kept
 from sqlrun.events import CheckResult
-from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, number
 from sqlrun.outcome import Outcome
@@ -85,7 +84,7 @@ def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -
     """Return the columns that some expectations evaluate or show; all columns if a condition may name any."""
     if any(e.kwargs.get("row_condition") is not None for e in expectations):
         return list(part.column_names)
-    named = [name for e in expectations for name in columns_of(e, CATALOGUE[e.type].columns)]
+    named = [name for e in expectations for name in columns_of(e)]
     return [name for name in part.column_names if name in sampled_columns(model, named)]
 
 
@@ -149,7 +148,7 @@ def _total(model: Model, total: _Sum) -> CheckResult:
 
 def _keys(model: Model, expectation: Expectation, rows: LargeRows) -> CheckResult:
     """Count the rows that share their key with another one, by the engine."""
-    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    names = columns_of(expectation)
     columns = [identifier(name, rows.dialect) for name in names]
     missing = " or " if str(expectation.kwargs.get("ignore_row_if")).startswith("any") else " and "
     ignored = missing.join(f"{column} is null" for column in columns)

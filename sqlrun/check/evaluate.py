@@ -185,7 +185,7 @@ def _is_note(expectation: Expectation) -> bool:
 
 
 def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Sequence[int]) -> tuple[str, ...]:
-    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    names = columns_of(expectation)
     columns = sampled_columns(model, names)
     sampled = table.select([name for name in columns if name in table.column_names])
     return tuple(masked(model, row, "", columns) for row in sample_rows(sampled, places))
@@ -258,7 +258,6 @@ def counted(
 
 
 def _result(model: Model, expectation: Expectation, found: _Evaluation) -> CheckResult:
-    kind = CATALOGUE.get(expectation.type)
     match found.success:
         case True:
             status = Outcome.PASS
@@ -268,8 +267,8 @@ def _result(model: Model, expectation: Expectation, found: _Evaluation) -> Check
             status = Outcome.ERROR
     return CheckResult(
         model=model.name,
-        type=expectation.name or expectation.type,
-        columns=columns_of(expectation, kind.columns if kind else ("column",)),
+        type=expectation.result_type,
+        columns=columns_of(expectation),
         severity=expectation.severity,
         status=status,
         evaluated=found.evaluated,
@@ -287,7 +286,7 @@ def _result(model: Model, expectation: Expectation, found: _Evaluation) -> Check
 
 def _private(model: Model, expectation: Expectation) -> bool:
     """Return whether a column that an expectation names is tagged pii."""
-    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    names = columns_of(expectation)
     return any("pii" in column.tags for column in model.columns if column.name in names)
 
 

@@ -115,8 +115,7 @@ def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) ->
 
 def _required_columns(expectation: Expectation) -> set[str]:
     """Return the columns that an expectation requires."""
-    kind = CATALOGUE.get(expectation.type)
-    return set(columns_of(expectation, kind.columns if kind else ("column",)))
+    return set(columns_of(expectation))
 
 
 def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:

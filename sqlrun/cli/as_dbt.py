@@ -56,6 +56,10 @@ NOTHING = (
     "--debug", "--fail-fast", "--print", "--introspect",
 )  # fmt: skip
 FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "-x")
+LONG: Mapping[str, str] = {
+    **dict.fromkeys(SELECT, "--select"), "-t": "--target", "-f": "--full-refresh", "-q": "--quiet",
+    "--resource-types": "--resource-type",
+}  # fmt: skip
 ARTIFACTS = ("manifest.json", "run_results.json", "catalog.json", "sources.json")
 
 
@@ -116,7 +120,7 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         arguments += ["--threads", given["--threads"]] if "--threads" in given else []
         if given.get("--log-format", environment.get("DBT_LOG_FORMAT", "")) == "json":
             arguments += ["--log-format", "json"]
-        elif "--quiet" in given or "-q" in given:
+        elif "--quiet" in given:
             arguments.append("--quiet")
     if head == "ls":
         arguments += ["--output", "manifest" if given.get("--output", "") == "json" else "fqn"]
@@ -153,21 +157,21 @@ def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     given: dict[str, str] = {}
     left = list(words)
     while left:
-        word, equals, value = left.pop(0).partition("=")
+        written, equals, value = left.pop(0).partition("=")
+        word = LONG.get(written, written)
         if not word.startswith("-"):
             names.append(word)
         elif word in MANY:
             values = [value] if equals else []
             while not equals and left and not left[0].startswith("-"):
                 values.append(left.pop(0))
-            long = "--select" if word in SELECT else "--resource-type" if word.startswith("--res") else word
-            given[long] = f"{given.get(long, '')} {' '.join(values)}".strip()
+            given[word] = f"{given.get(word, '')} {' '.join(values)}".strip()
         elif word in ONE:
             if not equals and not left:
-                raise UsageError(f"`{word}` needs a value")
-            given["--target" if word == "-t" else word] = value if equals else left.pop(0)
+                raise UsageError(f"`{written}` needs a value")
+            given[word] = value if equals else left.pop(0)
         elif word in FLAGS:
-            given["--full-refresh" if word == "-f" else word] = ""
+            given[word] = ""
         elif word.replace("--no-", "--", 1) not in NOTHING:
             raise UsageError(f"sqlrun-dbt has no option `{word}`")
     return names, given

@@ -24,7 +24,7 @@ from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
 from sqlrun.report.build_display import BuildDisplay, Detail
 from sqlrun.report.console import Console
-from sqlrun.report.json_console import JsonConsole, reported
+from sqlrun.report.json_console import JsonConsole
 from sqlrun.report.json_log import JsonLog
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
@@ -73,7 +73,9 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     try:
         return session.run(options, times)
     except SqlrunError as error:
-        raise reported(console, error) from None
+        if as_json:
+            console.problem(error)  # the command line prints it on stderr
+        raise
     finally:
         console.drop()
 

@@ -32,11 +32,7 @@ def source_freshness(root: Path, name: str | None, profile: str | None, env: str
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = pipeline.ledger_of(root, prepared, profile, env)
     console = Console()
-    models = [
-        model
-        for model in landing_models(prepared, name)
-        if model.query.rendered.model.freshness is not None and model.query.rendered.model.event_time
-    ]
+    models = [m for m in landing_models(prepared, name) if m.query.rendered.model.freshness is not None]
     published = tick_of(ledger)
     ages = [_age(ledger.warehouse, published, model, now) for model in models]
     elapsed = time.perf_counter() - started

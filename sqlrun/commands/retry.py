@@ -23,13 +23,13 @@ def last_build(root: Path) -> dict[str, Any] | None:
     file = root / "target" / NAME
     try:
         args = json.loads(file.read_text(encoding="utf-8"))["args"]
-        kind, published = args["which"], args.get("published")
+        if args["which"] != "build":
+            raise ValueError(args["which"])
     except OSError:
         raise UsageError(f"there is nothing to retry: no build has written target/{NAME}. Run `sqlrun build`") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError):
         raise UsageError(f"target/{NAME} isn't that of a build of sqlrun. Run `sqlrun build`") from None
-    if kind != "build":
-        raise UsageError(f"target/{NAME} isn't that of a build of sqlrun. Run `sqlrun build`")
+    published = args.get("published")
     if published:
         return None
     found = {name: args[name] for name in REPEATED if name in args}

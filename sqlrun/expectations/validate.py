@@ -153,7 +153,7 @@ def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Mistake]:
 
 def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     names = tuple(column.name for column in model.columns)
-    for name in columns_of(expectation, kind.columns):
+    for name in columns_of(expectation):
         if name not in names:
             yield "SR705", f"unknown column `{name}` of `{model.name}`", near(name, names)
     listed = expectation.kwargs.get("column_list")

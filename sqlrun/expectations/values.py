@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Literal, cast
 
+from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.project import Column, Expectation, Value
 
 Family = Literal["integer", "decimal", "float", "text", "boolean", "date", "timestamp", "timestamp_ntz", "other"]
@@ -120,10 +121,11 @@ def resolved(kwargs: Mapping[str, Value], as_of: datetime) -> dict[str, Value]:
     return {name: value(given) for name, given in kwargs.items()}
 
 
-def columns_of(expectation: Expectation, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns that an expectation's arguments name; `names`: the arguments that name columns."""
+def columns_of(expectation: Expectation) -> tuple[str, ...]:
+    """Return the columns that an expectation's arguments name. A relationship isn't in the catalogue: it has one."""
+    kind = CATALOGUE.get(expectation.type)
     found: list[str] = []
-    for name in names:
+    for name in kind.columns if kind else ("column",):
         value = expectation.kwargs.get(name)
         found += [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
     return tuple(found)

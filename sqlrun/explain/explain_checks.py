@@ -37,8 +37,8 @@ def _described(check: Expectation, rows: int | None) -> dict[str, Any]:
     # A relationship isn't an expectation of Great Expectations: it reads the changes of two tables.
     sees: Scope = scope(check) if kind else "row"
     return {
-        "check": check.name or check.type,
-        "columns": list(columns_of(check, kind.columns if kind else ("column",))),
+        "check": check.result_type,
+        "columns": list(columns_of(check)),
         "scope": sees,
         "severity": check.severity,
         "on_fail": check.on_fail,

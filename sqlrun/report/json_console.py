@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sqlrun.errors import SqlrunError
 from sqlrun.events import Event, NodeResult, Started
 from sqlrun.report.console import Console
 from sqlrun.report.json_log import JsonLog
@@ -41,10 +40,3 @@ class JsonConsole(Console):
         if isinstance(each, Line) and not each.text and not each.tag:
             return
         self._write(self._out, self._json_log.note(each, self._clock()) + "\n")
-
-
-def reported(console: Console, error: SqlrunError) -> SqlrunError:
-    """Print an error that ends a build, if the build's output is JSON; return it."""
-    if isinstance(console, JsonConsole):
-        console.problem(error)
-    return error

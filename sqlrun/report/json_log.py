@@ -41,7 +41,7 @@ class JsonLog:
     def event(self, event: Event, at: datetime, what: str = "") -> str:
         """Return the JSON line of an event; `what` is the text of the step's `Started`, for a result without a kind."""
         shown = line(event, what)
-        message = shown.head(0).rstrip() + (f" {shown.tag}" if shown.tag else "")
+        message = _text(shown)
         level = LEVELS.get(shown.style, "info")
         match event:
             case Started():
@@ -79,7 +79,7 @@ class JsonLog:
     def note(self, text: Line | str, at: datetime) -> str:
         """Return the JSON line of any other line of the log."""
         shown = Line(text) if isinstance(text, str) else text
-        message = shown.head(0).rstrip() + (f" {shown.tag}" if shown.tag else "")
+        message = _text(shown)
         return self._line(NOTE, message, LEVELS.get(shown.style, "info"), at, {"msg": message})
 
     def failure(self, text: str, at: datetime) -> str:
@@ -88,7 +88,7 @@ class JsonLog:
 
     def _node(self, kind: str, name: str, status: str, began: datetime, ended: datetime | None) -> dict[str, object]:
         of = "seed" if kind == "seed" else "model"
-        node = (unique_ids.seed if of == "seed" else unique_ids.model)(self.project, name)
+        node = unique_ids.table(self.project, name, is_seed=of == "seed")
         return self._info(node, of, name, "seed" if of == "seed" else "incremental", status, began, ended)
 
     def _info(
@@ -123,3 +123,8 @@ class JsonLog:
             "extra": {},
         }
         return json.dumps({"info": info, "data": data})
+
+
+def _text(shown: Line) -> str:
+    """Return a line without dots."""
+    return f"{shown.text} {shown.tag}" if shown.tag else shown.text

@@ -32,14 +32,7 @@ class Invocation:
 def run_results(run: Invocation, results: Sequence[object], elapsed: float, at: datetime) -> dict[str, object]:
     """Return the document; `at` is the time of writing. It has only dbt's keys, as dbt's readers reject others."""
     return {
-        "metadata": {
-            "dbt_schema_version": SCHEMA,
-            "dbt_version": unique_ids.DBT_VERSION,
-            "generated_at": moment(at),
-            "invocation_id": run.id,
-            "invocation_started_at": moment(run.started_at),
-            "env": {},
-        },
+        "metadata": unique_ids.head(SCHEMA, at, run.id, run.started_at),
         "results": list(results),
         "elapsed_time": round(elapsed, 6),
         "args": dict(run.args),
@@ -77,7 +70,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "reason": own.reason if own else "",
         "tables": [_table(stage) for stage in node.stages],
     }
-    name = (unique_ids.seed if kind == "seed" else unique_ids.model)(project, node.name)
+    name = unique_ids.table(project, node.name, is_seed=kind == "seed")
     return _result(name, node.status, node.seconds, at, response, node.message or None, None, node.name)
 
 
