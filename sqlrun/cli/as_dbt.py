@@ -40,6 +40,8 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 # What narrows each selector of a command.
 LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.materialized:history"}
 SELECTING = ("build", "check", "compile", "ls")
+# Commands that read a profile: the others take no warehouse.
+PROFILED = ("build", "check", "compile", "docs", "debug", "clean", "source")
 # Options with any number of values.
 SELECT = ("--select", "-s", "--models", "--model", "-m")
 MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-keys")
@@ -111,7 +113,7 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         raise UsageError("sqlrun-dbt has no --vars: write [tool.sqlrun.vars] in pyproject.toml")
     if head in SELECTING:
         arguments += _selection(command[0], given)
-    if target := given.get("--target", ""):
+    if head in PROFILED and (target := given.get("--target", "")):
         arguments += ["--profile", target]
     if head == "build":
         # Programs that run dbt start several commands at once.

@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from sqlrun.cli import as_dbt
 from sqlrun.cli.as_dbt import translated
 from sqlrun.cli.main import main
 from sqlrun.errors import UsageError
@@ -47,6 +49,10 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
             "build --select 'fqn:*,resource_type:model fqn:*,resource_type:seed' --wait",
         ),
         ("ls", "ls --output fqn"),
+        ("ls -t prod", "ls --output fqn"),
+        ("parse --target prod", "parse"),
+        ("retry -t prod", "retry"),
+        ("compile -t prod", "compile --profile prod"),
         ("list --output json --output-keys name tags -s days", "ls --select days --output manifest --keys 'name tags'"),
         ("docs generate --no-partial-parse", "docs generate"),
         ("compile --vars {}", "compile"),
@@ -72,6 +78,35 @@ def test_what_has_no_equal_is_an_error(words: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         translated(words.split(" ", 2) if "vars" in words else words.split(), {})
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [*as_dbt.COMMANDS], ids=" ".join)
+def test_sqlrun_has_the_options_of_each_command(words: tuple[str, ...]) -> None:
+    """The translation of a command with every option is one that the command line accepts."""
+    options = [
+        "-s",
+        "a",
+        "--exclude",
+        "b",
+        "-t",
+        "prod",
+        "--threads",
+        "2",
+        "-f",
+        "--output",
+        "json",
+        "--output-keys",
+        "name",
+    ]
+    arguments = [*translated([*words, *options], {}).arguments]
+    command: click.Command = main
+    while arguments and isinstance(command, click.Group):
+        command = command.commands[arguments.pop(0)]
+
+    if isinstance(command, click.Group):
+        assert words == ("deps",)
+    else:
+        command.make_parser(click.Context(command)).parse_args(arguments)
 
 
 def test_the_environment_counts() -> None:
