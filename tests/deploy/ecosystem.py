@@ -18,7 +18,8 @@ from benchmarks import environments
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-HOME = ROOT / "target" / "ecosystem"
+# Not in target/, where sqlrun allows no links: each environment has one.
+HOME = ROOT / "build" / "ecosystem"
 TOOLS = {
     "kubernetes": ["kubernetes-validate==1.37.0"],
     "dagster": ["dagster==1.13.29"],
