@@ -19,6 +19,15 @@ from sqlrun.errors import SqlrunError, UsageError
 from sqlrun.version import __version__
 
 VERSION = f"Core:\n  - installed: 1.12.0 (the format that sqlrun {__version__} writes)\n"
+USAGE = """Usage: sqlrun-dbt COMMAND [OPTIONS]
+
+  Take a command line of dbt, and run sqlrun's command for it. It is for
+  programs that run dbt; people have `sqlrun --help`.
+
+Commands: {commands}
+
+docs/reference/dbt.md says what becomes of each command and option.
+"""
 # dbt's commands, and what they run. `deps` has nothing to do.
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("build",): ("build",),
@@ -82,6 +91,9 @@ def rewrite_arguments() -> bool:
     words = sys.argv[1:]
     if "--version" in words:
         sys.stdout.write(VERSION)
+        return False
+    if not words or {"-h", "--help"}.intersection(words):
+        sys.stdout.write(USAGE.format(commands=", ".join(" ".join(name) for name in COMMANDS)))
         return False
     try:
         call = translated(words, os.environ)

@@ -82,7 +82,7 @@ def _base(graph: Graph, text: str) -> set[str]:
                 n for n, file in files.items() if value in (file, file.rpartition(".")[0]) or fnmatchcase(file, value)
             }
         case "fqn":
-            known = sorted(".".join(path) for path in _paths(graph).values())
+            known = sorted({".".join(path[:n]) for path in _paths(graph).values() for n in range(1, len(path) + 1)})
             chosen = _by_path(graph, value)
         case "source":
             tables = {name: name.removeprefix("source:") for name in graph.sources}

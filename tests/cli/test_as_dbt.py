@@ -152,6 +152,8 @@ def test_a_program_that_runs_dbt_gets_artifacts_and_json(tmp_path: Path) -> None
         {"unique_id": "model.cafe.daily_sales"},
     ]
     assert dbt("ls").stdout == "cafe.staging.stg_orders\ncafe.marts.daily_sales\n"
+    for words in ((), ("--help",), ("build", "-h")):
+        assert dbt(*words).stdout.startswith("Usage: sqlrun-dbt COMMAND [OPTIONS]\n"), words
     bad = dbt("rpc")
     assert bad.returncode == 2 and "no command `rpc`" in bad.stderr
 

@@ -125,6 +125,7 @@ def test_several_selectors_unite_and_exclude_subtracts():
         ("tags:hot", "config.tags:. Did you mean `tag`?"),
         ("file:day.sql", "Did you mean `days.sql`"),
         ("fqn:shop.mart.days", "Did you mean `shop.marts.days`"),
+        ("fqn:shop.mart", "Did you mean `shop.marts`"),
         ("exposure:bord", "Did you mean `board`?"),
         ("package:shops", "Did you mean `shop`?"),
         ("resource_type:modle", "Did you mean `model`?"),
