@@ -5,7 +5,9 @@ is nowhere else. So no tick recomputes it, and a new table of it begins with the
 
 A tick compares the query's rows of affected keys with the versions that are current. A row without a current version
 begins one. A row that differs from its current version ends it, and begins another at the same time. A current version
-without a row ends. As a MERGE by key and `valid_from` these are updates and inserts: no version is ever deleted.
+without a row ends. As a MERGE by key and `valid_from` these are updates and inserts. Only a version that would end
+where it began is deleted: its row came and went within one tick time, or its `updated_at` is later than its end
+(docs/decisions/0053-versions-last.md).
 """
 
 from __future__ import annotations
@@ -134,7 +136,16 @@ def _held(stage: Stage, script: Script, earlier: Earlier | None) -> str:
 
 def _writing(stage: Stage, script: Script, final: str) -> Merge:
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
-    return Merge(script.text(final), stage.key, stage.null_safe, update=every, insert=every)
+    begins, ends = f"s.{script.name(VALID_FROM)}", f"s.{script.name(VALID_TO)}"
+    return Merge(
+        script.text(final),
+        stage.key,
+        stage.null_safe,
+        update=every,
+        insert=every,
+        delete_when=f"{ends} <= {begins}",
+        insert_when=f"({ends} is null or {ends} > {begins})",
+    )
 
 
 class _Versions:

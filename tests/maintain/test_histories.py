@@ -122,9 +122,9 @@ class Judge:
             if row is None:
                 if self.ends_deleted:
                     version["valid_to"] = max(now, version["valid_from"])
-                if self.marks_deleted:
                     if version["valid_from"] == version["valid_to"]:
                         self.versions.remove(version)
+                if self.marks_deleted:
                     gone = {"valid_from": version["valid_to"], "valid_to": None, "is_deleted": True}
                     self.versions.append({**version, **gone})
             elif self._is_new(row, version):
@@ -241,6 +241,28 @@ def test_each_tick_adds_the_versions_that_it_sees(tmp_path: Path, seed: int) -> 
         assert {one.model: (one.scope, one.uncompared) for one in verdicts} == {
             name: compared(name, shop) for name in HISTORIES
         }
+
+
+def test_a_row_that_came_and_went_within_one_tick_time_has_no_version(tmp_path: Path) -> None:
+    """A version lasts (decision 53). So does one whose `updated_at` is later than the tick that sees its end."""
+    shop = Shop(tmp_path, 0, DuckDBEngine())
+    soon = f"{START + timedelta(minutes=3):%Y-%m-%dT%H:%M:%SZ}"
+    stays = {"id": 1, "status": "new", "amount": "1.00", "updated_at": f"{START:%Y-%m-%dT%H:%M:%SZ}", "is_gone": False}
+    goes = {**stays, "id": 2, "updated_at": soon}
+    for state in ([stays, goes], [{**goes, "is_gone": True}], [{**goes, "is_gone": False, "status": "paid"}]):
+        for row in state:
+            shop.write(row)
+        assert shop.site.tick(START).published
+        shop.judge()
+
+    assert [row["status"] for row in shop.site.rows("every_history") if row["id"] == 2] == ["paid"]
+    assert shop.site.tick(START + FIVE, refresh=True).published
+    shop.now += FIVE
+    shop.judge()
+    lasting = [
+        row["valid_to"] is None or row["valid_from"] < row["valid_to"] for row in shop.site.rows("every_history")
+    ]
+    assert all(lasting)
 
 
 def compared(name: str, shop: Shop) -> tuple[str, str]:
