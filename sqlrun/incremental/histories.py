@@ -136,15 +136,16 @@ def _held(stage: Stage, script: Script, earlier: Earlier | None) -> str:
 
 def _writing(stage: Stage, script: Script, final: str) -> Merge:
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
-    begins, ends = f"s.{script.name(VALID_FROM)}", f"s.{script.name(VALID_TO)}"
+    # NULL for a version without an end or a beginning: that one is kept.
+    lasts_no_time = f"s.{script.name(VALID_TO)} <= s.{script.name(VALID_FROM)}"
     return Merge(
         script.text(final),
         stage.key,
         stage.null_safe,
         update=every,
         insert=every,
-        delete_when=f"{ends} <= {begins}",
-        insert_when=f"({ends} is null or {ends} > {begins})",
+        delete_when=lasts_no_time,
+        insert_when=f"not coalesce({lasts_no_time}, false)",
     )
 
 

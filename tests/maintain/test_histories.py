@@ -244,7 +244,7 @@ def test_each_tick_adds_the_versions_that_it_sees(tmp_path: Path, seed: int) -> 
 
 
 def test_a_row_that_came_and_went_within_one_tick_time_has_no_version(tmp_path: Path) -> None:
-    """A version lasts (decision 53). So does one whose `updated_at` is later than the tick that sees its end."""
+    """Nor has a row whose `updated_at` is later than the tick that sees its end (decision 53)."""
     shop = Shop(tmp_path, 0, DuckDBEngine())
     soon = f"{START + timedelta(minutes=3):%Y-%m-%dT%H:%M:%SZ}"
     stays = {"id": 1, "status": "new", "amount": "1.00", "updated_at": f"{START:%Y-%m-%dT%H:%M:%SZ}", "is_gone": False}
@@ -263,6 +263,20 @@ def test_a_row_that_came_and_went_within_one_tick_time_has_no_version(tmp_path: 
         row["valid_to"] is None or row["valid_from"] < row["valid_to"] for row in shop.site.rows("every_history")
     ]
     assert all(lasting)
+
+
+def test_a_rebuild_keeps_ended_versions_that_lack_a_beginning(tmp_path: Path) -> None:
+    """A row without `updated_at` has a version since NULL: nothing says that it lasted no time."""
+    site = Site(project(tmp_path, ("timed_history",)), DuckDBEngine())
+    order = {"id": 1, "status": "new", "amount": "1.00", "updated_at": None, "is_gone": False}
+    for number, row in enumerate([order, {**order, "is_gone": True}]):
+        site.write(f"{number}.jsonl", [json.dumps({**row, "number": number})])
+        assert site.tick(START + number * FIVE).published
+    [version] = site.rows("timed_history")
+    assert (version["valid_from"], version["valid_to"]) == (None, START + FIVE)
+
+    assert site.tick(START + 2 * FIVE, refresh=True).published
+    assert site.rows("timed_history") == [version]
 
 
 def compared(name: str, shop: Shop) -> tuple[str, str]:
