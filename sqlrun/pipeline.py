@@ -137,9 +137,9 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     return replace(prepared, spark_only_models=spark_only_models_of(prepared, target, cache)), target
 
 
-def require_engine(prepared: Prepared, target: Profile) -> None:
-    """Raise SR310 for a project on which the profile's engine would differ from Spark."""
-    problems = _engine_problems(prepared, target)
+def require_engine(prepared: Prepared, target: Profile, cache: Cache | None = None) -> None:
+    """Raise SR310 for a project on which the profile's engine would differ from Spark; `cache` has earlier answers."""
+    problems = _engine_problems(prepared, target, cache)
     if problems:
         raise ProjectError(problems)
 

@@ -201,7 +201,7 @@ def parse_command(root: Path) -> None:
 
 @main.group()
 def docs() -> None:
-    """Write what documentation tools for dbt read."""
+    """Write the documentation of the project, or serve it."""
 
 
 @docs.command("generate")
@@ -210,10 +210,24 @@ def docs() -> None:
 @click.pass_obj
 @report_errors
 def generate_command(root: Path, profile: str | None, env: str | None) -> None:
-    """Write target/manifest.json, and target/catalog.json of the published tick."""
-    from sqlrun.commands.artifacts import generate_docs
+    """Write target/docs/, manifest.json and catalog.json.
+
+    Open target/docs/index.html in a browser. The two other files, in target/, are for tools that read dbt's artifacts.
+    """
+    from sqlrun.commands.docs import generate_docs
 
     sys.exit(generate_docs(root, profile, env, utc_now()))
+
+
+@docs.command("serve")
+@click.option("--port", type=click.IntRange(1, 65535), default=8788, show_default=True, help="Port to listen on.")
+@click.pass_obj
+@report_errors
+def serve_docs_command(root: Path, port: int) -> None:
+    """Serve target/docs/ on 127.0.0.1, for this machine alone."""
+    from sqlrun.commands.docs import serve_docs
+
+    sys.exit(serve_docs(root, port))
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""The commands parse and docs, and ls for programs. Shell: the project, the warehouse, files under target/."""
+"""The command parse, and ls for programs. Shell: the project, files under target/."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sqlrun import pipeline
 from sqlrun.artifacts import artifact_files
 from sqlrun.artifacts.manifest import manifest, text
 from sqlrun.artifacts.nodes import Values
-from sqlrun.publish.environment_paths import environment
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted
@@ -43,16 +42,3 @@ def list_manifest(
 def _chosen(node: Values, keys: Sequence[str]) -> Values:
     """Return a node with these keys alone; with all keys if there are none."""
     return {key: node[key] for key in keys or node if key in node}
-
-
-def generate_docs(root: Path, profile: str | None, env: str | None, now: datetime) -> int:
-    """Run `sqlrun docs generate`: write the manifest, and the catalog of the published tick."""
-    environment(env)
-    prepared = pipeline.prepare(root, Cache.of(root))
-    ledger = pipeline.ledger_of(root, prepared, profile, env)
-    files = [
-        artifact_files.write_manifest(root, prepared.workspace, env, now),
-        artifact_files.write_catalog(root, prepared.workspace, ledger, env, now),
-    ]
-    Console().lines([f"Wrote {file.relative_to(root)}" for file in files])
-    return 0

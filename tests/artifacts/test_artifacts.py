@@ -187,7 +187,7 @@ def test_a_build_s_results_are_of_nodes_in_the_manifest(tmp_path: Path) -> None:
     done = run(root, "docs", "generate")
 
     assert done.exit_code == 0, done.output
-    assert done.output == "Wrote target/manifest.json\nWrote target/catalog.json\n"
+    assert done.output == "Wrote target/manifest.json\nWrote target/catalog.json\nWrote target/docs/index.html\n"
     assert {one["unique_id"] for one in results["results"]} == set(built["nodes"])
     catalog = read(root, "catalog.json")
     CatalogV1(**catalog)

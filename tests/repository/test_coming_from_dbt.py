@@ -46,9 +46,9 @@ def test_commands() -> None:
     known = {" ".join(name) for name in as_dbt.COMMANDS}
 
     # These ask people something, or show it to them: no program runs them for dbt.
-    by_hand = {"init", "show"}
+    by_hand = {"init", "show", "docs serve"}
     assert {word for word in found if found[word] != "refused"} - by_hand == known
-    assert by_hand <= set(main.commands)
+    assert {word.split()[0] for word in by_hand} <= set(main.commands)
     for word in found.keys() - by_hand:
         assert is_refused(*word.split()) == (found[word] == "refused"), word
     empty = {" ".join(name) for name, arguments in as_dbt.COMMANDS.items() if not arguments}

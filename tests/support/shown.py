@@ -116,11 +116,14 @@ class Pages:
 LOCALE: Mapping[str, str] = {"locale": "en-GB"}
 
 
-def faults(opened: Any) -> list[str]:
-    """Return axe's findings that are serious or worse, by WCAG 2.2 AA and good practice."""
+def faults(opened: Any, *, preload: bool = True) -> list[str]:
+    """Return axe's findings that are serious or worse, by WCAG 2.2 AA and good practice.
+
+    With `preload` axe reads the page's styles by requests, which a page from disk can't send.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(opened).response["violations"]
+    found = Axe().run(opened, options={"preload": preload}).response["violations"]
     return [
         f"{each['id']}: {node['html']} {node['failureSummary']}"
         for each in found
