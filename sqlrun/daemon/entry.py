@@ -41,6 +41,8 @@ def project_of(arguments: Sequence[str], refused: str = "") -> str | None:
     ('.', 'shops')
     >>> project_of(["up"]), project_of(["--no-server", "build"]), project_of(["build", "--every=5m"])
     (None, None, None)
+    >>> project_of(["docs", "generate"]), project_of(["docs", "serve", "--port", "8080"])
+    ('.', None)
     """
     root, left = ".", list(arguments)
     while left and not refused:
@@ -51,5 +53,5 @@ def project_of(arguments: Sequence[str], refused: str = "") -> str | None:
             root = word.partition("=")[2]
         elif word != "--no-cache":
             alone = any(other == name or other.startswith(f"{name}=") for other in left for name in ALONE)
-            return root if word in SERVED and not alone else None
+            return root if word in SERVED and not alone and not (word == "docs" and "serve" in left) else None
     return None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.support.shown import Pages, faults
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, chromium_here.needed]
 NARROW = (390, 844)
+NAME = "__proto__<b>%41#? x&amp"
 HOSTILE = (
     "<script>window.hit = 1</script><img src=https://evil.example/x onerror='window.hit = 1'>\n\n"
     "[a](javascript:window.hit=1) ![b](https://evil.example/y.png) [c](https://good.example/) \u202eright\n\n"
@@ -265,14 +267,17 @@ def test_hostile_texts_are_texts(browser: Pages, tmp_path: Path) -> None:
     quoted = json.dumps(HOSTILE)
     edited = {
         **FILES,
-        "models__total_yml": FILES["models__total_yml"].replace("The sum.", quoted),
+        "models__total_sql": f"select sum(cents) as `{NAME}` from {{{{ ref('paid') }}}}\n",
+        "models__total_yml": FILES["models__total_yml"]
+        .replace("name: cents", f"name: {json.dumps(NAME)}")
+        .replace("The sum.", quoted),
         "models___exposures_yml": FILES["models___exposures_yml"]
         .replace("A board.", quoted)
         .replace("    depends_on", "    url: 'javascript:window.hit=1'\n    depends_on"),
     }
     site = write(tmp_path, project(tmp_path, **edited)).as_uri()
     page = opened(browser, site, size=NARROW)
-    for address in ("#", "#model/total", "#column/total/cents", "#exposure/board", "#graph/total"):
+    for address in ("#", "#model/total", f"#column/total/{quote(NAME, safe='')}", "#exposure/board", "#graph/total"):
         go(page, f"{address}/")
         page.wait_for_timeout(100)
         assert page.evaluate("window.hit") is None
@@ -281,6 +286,12 @@ def test_hostile_texts_are_texts(browser: Pages, tmp_path: Path) -> None:
         links = page.evaluate("[...document.querySelectorAll('main a')].map((link) => link.getAttribute('href'))")
         assert [link for link in links if not link.startswith(("#", "https://", "files/"))] == []
     page = opened(browser, site, "#model/total")
+    page.locator("table.columns").get_by_role("link", name=NAME, exact=True).click()
+    heading(page, f"total.{NAME}")
+    page.locator(".lineage").get_by_role("link", name="paid.cents", exact=True).click()
+    page.locator(".lineage").get_by_role("link", name=f"total.{NAME}", exact=True).wait_for()
+    page.go_back()
+    page.go_back()
     page.locator("main .prose strong").first.wait_for()
     assert "<script>window.hit = 1</script>" in page.locator("main .prose").first.inner_text()
     assert page.locator("a[href='https://good.example/']").first.get_attribute("rel") == "noreferrer noopener"

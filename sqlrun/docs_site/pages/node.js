@@ -66,7 +66,7 @@
     ];
     return section("columns", `Columns (${found.length})`,
       table("Columns", ["Column", "Type", "Unit", "Description", "Tests"],
-        found.map((one) => [name(one), code(one.type || "–"), one.unit || "–", docs.describe(one.description), rules(one)]),
+        found.map((one) => [name(one), code(one.type || "–"), one.unit || "", docs.describe(one.description), rules(one)]),
         "columns cards"));
   }
 
@@ -90,8 +90,9 @@
     const limit = about.max_read_amplification;
     const rows = about.tables.map((one) => [
       [code(one.table), one.hidden ? make("span", { class: "small" }, " hidden: an inner result") : null],
-      `${one.strategy}: ${one.what}`, one.reason.code === about.reason.code ? "the model's" : reasonOf(one.reason), listed(one.reads.map(code)), one.key.join(", ") || "–",
+      `${one.strategy}: ${one.what}`,
       make("ul", { class: "plain" }, one.ways.map((way) => make("li", {}, cost(way)))),
+      one.reason.code === about.reason.code ? "the model's" : reasonOf(one.reason), listed(one.reads.map(code)), one.key.join(", ") || "–",
     ]);
     return section("plan", "How it is maintained",
       facts([["Strategy", [docs.badge("plain", about.strategy), ` ${page.what}`]],
@@ -99,7 +100,7 @@
         ["At worst", about.at_worst + (limit ? `, ${limit} rows read for each changed row` : "")],
         ["Order", about.order]]),
       table(`Tables, with the cost of ${docs.number(page.example_rows)} changed rows`,
-        ["Table", "Strategy", "Reason", "Reads", "Key", `Cost of ${docs.number(page.example_rows)} changed rows`], rows, "texts"),
+        ["Table", "Strategy", `Cost of ${docs.number(page.example_rows)} changed rows`, "Reason", "Reads", "Key"], rows, "texts"),
       drops(about.drops));
   }
 
