@@ -89,7 +89,7 @@ def _rendered(project: Project, contracts: Any, cache: Cache) -> list[Rendered]:
     shared = digest(
         [
             [[macro.name, macro.file, macro.text] for macro in project.macros],
-            facts(project.vars),
+            facts(project.seen_by_templates),
             sorted([source.group, source.name, source.lands] for source in project.sources),
         ]
     )

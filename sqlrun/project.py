@@ -498,12 +498,13 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """One Jinja macro in a file of its own name."""
+    """One Jinja macro in a file of its own name. `package`: it comes with sqlrun, and is called as `package.name`."""
 
     name: str
     file: str
     text: str
     unit_tests: tuple[UnitTest, ...] = ()
+    package: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,11 +542,18 @@ class Project:
     exposures: tuple[Exposure, ...] = ()
     built_in: tuple[Macro, ...] = ()  # macros that come with sqlrun, without the names of `macros`
     adapter_type: str = "spark"  # spark | databricks: dbt's adapter that the artifacts name
+    target: Row = field(default_factory=dict)  # what templates see as `target`, the same in all environments
+    environment: Mapping[str, str | None] = field(default_factory=dict)  # declared variables, None if it isn't set
 
     def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
         """Return those of the sources, given by their names in compiled SQL, whose lines land."""
         names = frozenset(tables)
         return tuple(source for source in self.sources if source.lands and source.table in names)
+
+    @property
+    def seen_by_templates(self) -> tuple[object, ...]:
+        """Return the values of the project that a template can read, but for names of nouns and macros."""
+        return (self.name, self.vars, self.adapter_type, self.target, self.environment)
 
     @property
     def unit_tests(self) -> tuple[UnitTest, ...]:

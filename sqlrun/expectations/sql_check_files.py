@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlrun.errors import ProjectError
+from sqlrun.load.contract_files import facts
 from sqlrun.load.folder import Folder
 from sqlrun.load.load import check_name
 from sqlrun.project import Project, Suite
@@ -22,7 +23,7 @@ def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Pr
     found = {suite.model: suite for suite in project.suites}
     # Everything that a template and its query can read; contracts are hashed.
     other_environments = [
-        project.vars,
+        facts(project.seen_by_templates),
         project.functions,
         [(macro.name, macro.text) for macro in project.macros],
         folder.facts,

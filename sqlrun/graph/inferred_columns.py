@@ -65,7 +65,7 @@ def _dependencies(project: Project) -> list[object]:
         if model.is_open
     ]
     macros = [[macro.name, macro.text] for macro in (*project.macros, *project.built_in)]
-    return [nouns, sources, texts, macros, facts(project.vars), project.functions]
+    return [nouns, sources, texts, macros, facts(project.seen_by_templates), project.functions]
 
 
 def _inferred(project: Project, wanted: Mapping[str, Model]) -> Inferred:

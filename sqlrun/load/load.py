@@ -33,7 +33,10 @@ from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.text_lines import text_lines
 
 # Names that a template has already; a macro of that name would hide it.
-TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
+TEMPLATE_NAMES = (
+    "ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace", "adapter", "target",
+    "return", "exceptions", "dbt", "dbt_utils", "dbt_date", "dbt_expectations",
+)  # fmt: skip
 # YAML files under models/ that aren't a model's contract.
 OTHERS = ("_sources.yml", "_exposures.yml")
 
@@ -84,6 +87,8 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = (), 
         suites=(),
         functions=found.functions,
         adapter_type=found.adapter_type,
+        target=found.target,
+        environment={name: os.environ.get(name) for name in found.env_vars},
     )
     models, contracts = _models(folder, found)
     project = infer(folder, replace(project, models=tuple(models)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlrun.errors import Place, Problem, ProjectError
@@ -23,10 +23,13 @@ FILE = "pyproject.toml"
 ENFORCED = "contract = { enforced = true }"
 KINDS: Mapping[str, type] = {
     "name": str, "profile": str, "vars": dict, "models": dict, "functions": list, "require_descriptions": bool,
-    "adapter_type": str,
+    "adapter_type": str, "env_vars": list, "target": dict,
 }  # fmt: skip
 KIND_NAMES: Mapping[type, str] = {str: "a string", dict: "a table", list: "a list of names", bool: "true or false"}
 KEYS = tuple(KINDS)
+# Begins the names of variables that dbt hides, too.
+SECRET = "DBT_ENV_SECRET"
+OF_ADAPTER = ("type",)
 # Adapters of dbt whose SQL is Spark's; the first is the default.
 ADAPTERS = ("spark", "databricks")
 
@@ -43,6 +46,8 @@ class Settings:
     functions: tuple[str, ...] = ()
     require_descriptions: bool = False
     adapter_type: str = ADAPTERS[0]
+    env_vars: tuple[str, ...] = ()
+    target: Mapping[str, Any] = field(default_factory=dict)
 
     def layers(self, file: str) -> tuple[Mapping[str, object], ...]:
         """Return the settings that apply to a model's file, the outermost folder's first."""
@@ -81,7 +86,39 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
     if adapter not in ADAPTERS:
         hint = f"Write one of {listed(ADAPTERS)}.{did_you_mean(adapter, ADAPTERS)}"
         problems.append(_problem(text, "SR108", ["adapter_type"], f"`adapter_type` can't be `{adapter}`", hint))
-    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions, required, adapter)
+    declared = _env_vars(text, tool.get("env_vars", []), problems)
+    target = _target(text, tool.get("target", {}), problems)
+    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions, required, adapter, declared, target)
+
+
+def _env_vars(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:
+    """Return the variables of the environment that templates may read."""
+    taken = []
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            problems.append(_problem(text, "SR103", ["env_vars"], "`env_vars` must be a list of names", ""))
+        elif name.upper().startswith(SECRET):
+            message, hint = f"`env_vars` can't have the secret `{name}`", "Read it in a profile, as ${NAME}: compiled "
+            hint += "SQL shows what a model reads."
+            problems.append(_problem(text, "SR110", ["env_vars"], message, hint))
+        else:
+            taken.append(name)
+    return tuple(dict.fromkeys(taken))
+
+
+def _target(text: str, values: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """Return what templates see as `target`: texts, numbers and flags."""
+    taken = {}
+    for key, value in values.items():
+        if key in OF_ADAPTER:
+            hint = "Remove it: it follows from `adapter_type`."
+            problems.append(_problem(text, "SR110", ["target", key], f"`{key}` of `target` can't be set", hint))
+        elif isinstance(value, str | int | float):
+            taken[key] = value
+        else:
+            message, hint = f"`{key}` of `target` must be a text or a number", f'{key} = "prod"'
+            problems.append(_problem(text, "SR103", ["target", key], message, hint))
+    return taken
 
 
 def _functions(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
-import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, WORDS, enforced, is_number
 from sqlrun.load.dbt_keys import instead
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import ON_FAIL, SEVERITIES, Model
+from sqlrun.render.mistakes import Mistake
 
 # Maximum number of steps over range(): a template with more loops endlessly.
 MOST_STEPS = 100_000
 # Settings of a check's config(), and their allowed values; () allows any text.
 CHECK_CHOICES: Mapping[str, tuple[str, ...]] = {"severity": SEVERITIES, "on_fail": ON_FAIL, "description": ()}
-# The call stack of templates, as (file, line), the innermost first.
-Chain = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The names that a project's templates can refer to."""
+    """The names that a project's templates can refer to.
+
+    `project` is its own. `environment` has the declared variables of the environment, None for one that isn't set.
+    """
 
     names: tuple[str, ...]
     sources: tuple[tuple[str, str], ...]
     vars: Mapping[str, object]
-
-
-class Mistake(Exception):
-    """A call with an invalid argument; `call` is the text to find in the analyst's line."""
-
-    def __init__(self, code: str, message: str, hint: str, call: str) -> None:
-        self.code, self.message, self.hint, self.call = code, message, hint, call
-        self.chain = chain_of(sys._getframe())
-        super().__init__(message)
+    project: str = ""
+    environment: Mapping[str, str | None] = field(default_factory=dict)
 
 
 class Calls:
@@ -72,6 +67,13 @@ class Calls:
         }
 
     def _ref(self, *names: object, **more: object) -> str:
+        if len(names) == 2 and not more and all(isinstance(name, str) for name in names):
+            if names[0] != self._known.project:
+                message = f"`{names[0]}` in ref() is another package, and sqlrun has none"
+                hint = f"Copy the model into models/, and write {{{{ ref('{names[1]}') }}}}"
+                self.mistakes.append(Mistake("SR202", message, hint, f"ref({names[0]}"))
+                return f"`ref`.`{names[1]}`"
+            names = names[1:]
         name = names[0] if names and isinstance(names[0], str) else ""
         if len(names) != 1 or more or not name:
             # Jinja's undefined value, the value of a name without quotes.
@@ -102,7 +104,8 @@ class Calls:
     def _var(self, *names: object) -> object:
         name = str(names[0]) if names else ""
         if name in self._known.vars:
-            return self._known.vars[name]
+            # A template may change a list that it made itself, but not what another model sees.
+            return copy.deepcopy(self._known.vars[name])
         if len(names) == 2:
             return names[1]
         known = list(self._known.vars)
@@ -162,10 +165,18 @@ class Calls:
             return f"unknown column `{unknown[0]}` in `partition_by`", hint
         return None
 
-    def _env_var(self, *names: object) -> NoReturn:
+    def _env_var(self, *names: object) -> str:
         name = str(names[0]) if names else ""
-        message = f"env_var('{name}') isn't allowed in a model: its result must not depend on the environment"
-        raise Mistake("SR207", message, "Use var(). Only profiles read the environment, as ${NAME}.", "env_var")
+        if name not in self._known.environment:
+            message = f"env_var('{name}') isn't allowed in a model: its result must not depend on the environment"
+            hint = f'Use var(). Or declare it in pyproject.toml, under [tool.sqlrun]: env_vars = ["{name}"]. A build '
+            hint += "with another value then computes the model from scratch."
+            raise Mistake("SR207", message, hint, "env_var")
+        value = self._known.environment[name]
+        if value is None and len(names) < 2:
+            message, hint = f"the variable `{name}` isn't set", f"Set it, or write env_var('{name}', 'default')."
+            raise Mistake("SR207", message, hint, "env_var")
+        return str(names[1]) if value is None else value
 
     def _range(self, *bounds: int) -> range:
         found = range(*bounds)
@@ -219,14 +230,3 @@ class NotIncremental:
         )
 
     __call__ = __bool__ = __str__ = _refuse
-
-
-def chain_of(frame: Any) -> Chain:
-    """Return the templates that are running in a frame and its callers."""
-    found = []
-    while frame is not None:
-        template = frame.f_globals.get("__jinja_template__")
-        if template is not None:
-            found.append((str(template.name), int(template.get_corresponding_lineno(frame.f_lineno))))
-        frame = frame.f_back
-    return tuple(found)

@@ -12,14 +12,18 @@ from sqlrun.load import histories
 from sqlrun.load.constraints import CONFIG_OF_TABLES
 from sqlrun.load.contract import configured
 from sqlrun.load.yaml_reader import did_you_mean
-from sqlrun.project import Config, Model, Project, Rendered
-from sqlrun.render.context import CHECK_CHOICES, Calls, Chain, Known, Mistake
+from sqlrun.project import Config, Macro, Model, Project, Rendered
+from sqlrun.render import dbt_names
+from sqlrun.render.context import CHECK_CHOICES, Calls, Known
 from sqlrun.render.line_map import unmarked
+from sqlrun.render.mistakes import Chain, Mistake
 from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 from sqlrun.runtime.text_table import counted
 
 # An unclosed tag matches to the end: otherwise a text of many `{#` would be scanned again from each of them.
 TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
+# Begins the name of a macro in its own file.
+HIDDEN = "sqlrun_macro__"
 CLOSED = ("for", "if", "macro", "call", "filter", "set", "raw", "with", "block", "autoescape")
 
 
@@ -114,18 +118,22 @@ class _Engine:
         instead: Mapping[str, object] | None = None,
     ) -> None:
         names = dict.fromkeys((*(model.name for model in project.models), *(seed.name for seed in project.seeds)))
-        known = Known(tuple(names), tuple((source.group, source.name) for source in project.sources), values)
+        sources = tuple((source.group, source.name) for source in project.sources)
+        known = Known(tuple(names), sources, values, project.name, project.environment)
         self.problems: list[Problem] = []
         self._project = project
         self._calls = Calls(known, CHECK_CHOICES if check else None)
         self.config: Mapping[str, object] = {}
-        self._listed = (*project.macros, *project.built_in)
+        self._listed = (*project.macros, *(macro for macro in project.built_in if not macro.package))
         self._texts = {macro.file: macro.text for macro in self._listed}
         self._models = {check} if check else {model.file for model in project.models}
         self._budget = Budget()
         # Resolved at the call, so that macros may call each other regardless of their files' order.
         self._macros: dict[str, Any] = {}
-        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in self._listed}}
+        # Macros whose file sets a value that the macro could change: it must not reach the next model.
+        self._remembering: list[Macro] = []
+        own = {macro.name: self._late(macro.name) for macro in self._listed}
+        self._globals = {**dbt_names.refused(), **self._calls.functions(), **self._of_dbt(own), **own}
         self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
         self._env: Any = None
 
@@ -137,23 +145,71 @@ class _Engine:
         self._env = environment(self._models, self._budget)
         self._env.globals.update(self._globals)
         # Names that are always refused are not suggested.
-        self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
+        self._names = sorted({*self._env.globals} - {"env_var", "is_incremental", *dbt_names.REFUSED})
         for macro in self._listed:
             self._budget.begin()
             try:
-                self._macros[macro.name] = getattr(self._template(macro.file, macro.text).module, macro.name)
+                self._macros[macro.name] = self._macro(macro)
             except Exception as error:
                 self.problems.append(self._problem(error, macro.file))
+
+    def _of_dbt(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return dbt's names that work in a template, and the packages of macros."""
+        library: dict[str, dict[str, Any]] = {}
+        for macro in self._project.built_in:
+            if macro.package:
+                library.setdefault(macro.package, {})[macro.name] = self._of_library(macro)
+        packages = {name: dbt_names.Package(name, macros) for name, macros in library.items()}
+        kind = self._project.adapter_type
+        return {
+            **packages,
+            "adapter": dbt_names.Adapter(kind, own, packages),
+            "target": dbt_names.Target(kind, self._project.target),
+            "exceptions": dbt_names.Exceptions(),
+            "return": dbt_names.returned,
+            "log": dbt_names.silent,
+            "print": dbt_names.silent,
+        }
 
     def _late(self, name: str) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             if name not in self._macros:
                 raise _Skip
-            return self._macros[name](*args, **kwargs)
+            try:
+                return self._macros[name](*args, **kwargs)
+            except dbt_names.Returned as found:
+                return found.value
 
         return call
 
-    def _template(self, file: str, text: str) -> Any:
+    def _of_library(self, macro: Macro) -> Any:
+        """Return a function that reads a macro of a package when it is called for the first time."""
+        read: list[Any] = []
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not read:
+                read.append(self._macro(macro))
+            try:
+                return read[0](*args, **kwargs)
+            except dbt_names.Returned as found:
+                return found.value
+
+        return call
+
+    def _macro(self, macro: Macro) -> Any:
+        """Return a macro of Jinja. It finds itself as others do, by its global name, so that `return` ends one call."""
+        from jinja2 import nodes
+
+        tree = self._env.parse(macro.text, macro.file, macro.file)
+        for node in tree.find_all(nodes.Macro):
+            node.name = f"{HIDDEN}{node.name}" if node.name == macro.name else node.name
+        if any(isinstance(node, nodes.Assign | nodes.AssignBlock) for node in tree.body):
+            self._remembering = [*(one for one in self._remembering if one != macro), macro]
+        found = getattr(self._template(macro.file, tree).module, f"{HIDDEN}{macro.name}")
+        found.name = macro.name
+        return found
+
+    def _template(self, file: str, text: Any) -> Any:
         code = self._env.compile(text, file, file)
         return self._env.template_class.from_code(self._env, code, self._env.make_globals(None), None)
 
@@ -165,6 +221,7 @@ class _Engine:
         self._budget.begin()
         text: str | None = None
         try:
+            self._macros |= {macro.name: self._macro(macro) for macro in self._remembering}
             text = self._templated(model)
         except _Skip:
             pass
@@ -229,6 +286,9 @@ class _Engine:
 
         if isinstance(error, Mistake):
             return self._at(error.code, error.chain or ((file, 1),), error.call, error.message, error.hint)
+        if isinstance(error, dbt_names.Returned):
+            chain = _chain(error) or ((file, 1),)
+            return self._at("SR201", chain, "return", "return() is outside of a macro", "Write the value itself.")
         if isinstance(error, TemplateSyntaxError):
             return self._syntax(error, error.filename or file)
         words = re.findall(r"'([^']*)'", str(error))
@@ -268,6 +328,8 @@ class _Engine:
 
     def _at(self, code: str, chain: Chain, call: str, message: str, hint: str) -> Problem:
         """Return a problem at the innermost template that contains the words, with the call that led there."""
+        # A reader can't edit the macros of the library: the place is the call of one.
+        chain = tuple(step for step in chain if step[0] in self._texts) or chain
         for file, first in chain:
             lines = self._texts[file].split("\n")
             # A call over several lines has the line number of its first line.
@@ -292,7 +354,7 @@ class _Engine:
 def _said(error: Exception) -> str:
     """Return Jinja's message, with its plural in letters."""
     text = re.sub(r"\b(\d+) (\w+)\(s\)", lambda found: counted(int(found[1]), found[2]), str(error))
-    return text.rstrip(".") or type(error).__name__
+    return text.replace(HIDDEN, "").rstrip(".") or type(error).__name__
 
 
 def _line_of(model: Model, call: str) -> Chain:

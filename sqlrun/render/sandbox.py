@@ -9,8 +9,9 @@ from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
-from sqlrun.render.context import Mistake
+from sqlrun.render import dbt_names
 from sqlrun.render.line_map import marked
+from sqlrun.render.mistakes import Mistake
 
 # Maximum length of a text or a list that a template makes by multiplication.
 LONGEST = 100_000
@@ -41,7 +42,7 @@ LOOP = {"index", "index0", "revindex", "revindex0", "first", "last", "length", "
 LOOP |= {"previtem", "nextitem", "cycle", "changed"}
 PLAIN = (str, int, float, Decimal, date, time, list, tuple, dict, set, range)
 # Values that aren't text but may be printed: they raise their own error, or are empty, as `a if b` without else.
-NAMELESS = ("This", "NotIncremental", "Unknown", "Undefined")
+NAMELESS = ("This", "NotIncremental", "Unknown", "Undefined", "Refused")
 SHORTEN = "Shorten the template, or put the values into a seed."
 
 
@@ -108,7 +109,7 @@ def environment(models: set[str], budget: Budget) -> Any:
 
     env = _sandbox(budget)(
         undefined=Unknown,
-        extensions=[_marks(models)],
+        extensions=[_marks(models), "jinja2.ext.do"],
         keep_trailing_newline=True,
         cache_size=0,
         finalize=_shown(budget),
@@ -155,13 +156,17 @@ def _sandbox(budget: Budget) -> Any:
                 case str():
                     allowed = TEXT
                 case Mapping():
-                    allowed = ("keys", "values", "items", "get")
-                case list() | tuple():
+                    allowed = ("keys", "values", "items", "get", "update")
+                case list():
+                    allowed = ("index", "count", "append", "extend")
+                case tuple():
                     allowed = ("index", "count")
                 case date() | time() | Namespace():
                     return bool(super().is_safe_attribute(obj, attr, value))
                 case _ if type(obj).__name__ == "LoopContext":
                     allowed = LOOP
+                case _:
+                    return dbt_names.is_safe(obj, attr)
             return attr in allowed
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -160,7 +160,8 @@ def _head(body: bytes) -> bytes:
 def _stamp() -> str:
     """Return a hash of the program: sqlrun's own files and the libraries that parse projects."""
     package = Path(__file__).parent.parent
-    own = sorted((str(f.relative_to(package)), f.stat().st_mtime_ns, f.stat().st_size) for f in package.rglob("*.py"))
+    files = (*package.rglob("*.py"), *(package / "load" / "macros").rglob("*.sql"))
+    own = sorted((str(f.relative_to(package)), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
     return digest([platform.python_version(), own, [_version(name) for name in LIBRARIES]])
 
 

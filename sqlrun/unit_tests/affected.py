@@ -30,7 +30,7 @@ def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
         models = sorted(_models_run_by(test, prepared))
         read = sorted({name for model in models for name in _reads(queries[model])})
         # A test with its own macros or vars also depends on the text of all macros and on the project's vars.
-        own = [project.macros, facts(project.vars)] if test.vars or test.macros or test.macro else []
+        own = [project.macros, facts(project.seen_by_templates)] if test.vars or test.macros or test.macro else []
         found[key_of(test)] = [
             facts(test),
             [shape(queries[model]) for model in models],

@@ -11,7 +11,7 @@ from sqlrun.cli import as_dbt
 from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError, UsageError
 from sqlrun.graph import selectors
-from sqlrun.load import contract
+from sqlrun.load import built_in_macros, contract
 from sqlrun.pipeline import prepare
 from tests.support.projects import ROOT, prepared
 
@@ -100,6 +100,18 @@ def test_keys(section: str, known: tuple[str, ...]) -> None:
     assert of_columns <= set(contract.COLUMN_KEYS)
 
 
+def test_macros_of_packages() -> None:
+    """The page lists each macro that comes along, but for those that only other macros call."""
+    text = PAGE.partition("\n## Macros of packages\n")[2].partition("|---|")[2]
+    listed = set()
+    for line in text.splitlines():
+        package, *names = re.findall(r"`([^`]+)`", line) or [""]
+        listed |= {(package, f"test_{name}" if "| tests |" in line else name) for name in names}
+    inner = {"also", "only", "outside", "values_list"}
+
+    assert listed == {(m.package, m.name) for m in built_in_macros.beside(()) if m.package and m.name not in inner}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "status"), rows("Names in Jinja").items())
 def test_names_in_jinja(name: str, status: str, tmp_path: Path) -> None:
@@ -108,9 +120,21 @@ def test_names_in_jinja(name: str, status: str, tmp_path: Path) -> None:
         "source": "select * from {{ source('shop', 'orders') }}",
         "config": "{{ config(tags=['a']) }} select * from {{ ref('raw') }}",
         "var": "select {{ var('days') }} as days from {{ ref('raw') }}",
+        "log": "select id{{ log('a') }} from {{ ref('raw') }}",
+        "print": "select id{{ print('a') }} from {{ ref('raw') }}",
+        "return": "select {{ given('id') }} as id from {{ ref('raw') }}",
+        "exceptions": "select id{{ exceptions.warn('a') }} from {{ ref('raw') }}",
+        "adapter": "select {{ adapter.quote('id') }} from {{ ref('raw') }}",
+        "target": "select id, '{{ target.type }}' as kind from {{ ref('raw') }}",
+        "env_var": "select id, '{{ env_var('SHOP_OF_DBT', 'a') }}' as shop from {{ ref('raw') }}",
+        "dbt": "select {{ dbt.cast('id', dbt.type_string()) }} as id from {{ ref('raw') }}",
+        "dbt_utils": "select {{ dbt_utils.star(ref('raw')) }} from {{ ref('raw') }}",
+        "dbt_date": "select id, {{ dbt_date.today() }} as day from {{ ref('raw') }}",
+        "dbt_expectations": "{{ dbt_expectations.test_expect_column_values_to_be_null(ref('raw'), 'id') }}",
     }
     files = {
-        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\n[tool.sqlrun.vars]\ndays = 7\n',
+        "pyproject.toml": '[tool.sqlrun]\nname = "shop"\nenv_vars = ["SHOP_OF_DBT"]\n[tool.sqlrun.vars]\ndays = 7\n',
+        "macros/given.sql": "{% macro given(name) %}{{ return(name) }}{% endmacro %}\n",
         "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\n",
         "seeds/raw.csv": "id\n1\n",
         "seeds/raw.yml": "seeds:\n  - {name: raw, grain: [id], columns: [{name: id, data_type: int}]}\n",

@@ -136,7 +136,7 @@ def read(path: Path) -> list[Case]:
 
 
 def rendered(sql: str) -> str:
-    macros = "".join(macro.text for macro in built_in_macros.beside(()))
+    macros = "".join(macro.text for macro in built_in_macros.beside(()) if not macro.package)
     return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(macros + sql).render().strip()
 
 

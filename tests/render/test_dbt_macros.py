@@ -1,0 +1,77 @@
+"""The macros of dbt and its packages, as Spark SQL: each returns what its package documents, on DuckDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+from sqlrun.load import built_in_macros
+from tests.support import dbt_macros
+from tests.support.both_engines import Row, on_duckdb, plain
+from tests.support.dbt_macros import AT_THE_TICK, EXPRESSIONS, QUERIES, TABLE, VALUES
+
+
+@pytest.fixture(scope="module")
+def connection() -> duckdb.DuckDBPyConnection:
+    return TABLE.on_duckdb([VALUES])
+
+
+def asked(connection: duckdb.DuckDBPyConnection, template: str, names: tuple[str, ...]) -> list[Row] | str:
+    return on_duckdb(connection, dbt_macros.rendered(template).sql, names, TABLE)
+
+
+@pytest.mark.parametrize(("call", "expected"), [*EXPRESSIONS, *AT_THE_TICK], ids=lambda value: str(value)[:60])
+def test_a_call_is_the_value_that_is_documented(
+    connection: duckdb.DuckDBPyConnection, call: str, expected: Any
+) -> None:
+    found = asked(connection, dbt_macros.statement([call]), ("c0",))
+
+    assert not isinstance(found, str), found
+    (row,) = found
+    assert (row[0] if not isinstance(expected, float) else pytest.approx(row[0])) == _typed(expected, row[0])
+
+
+def _typed(expected: Any, found: Any) -> Any:
+    """A time of DuckDB may have a zone: UTC."""
+    return expected.replace(tzinfo=found.tzinfo) if getattr(found, "tzinfo", None) is not None else expected
+
+
+@pytest.mark.parametrize(("template", "names", "expected"), QUERIES, ids=lambda value: str(value)[:60])
+def test_a_query_has_the_rows_that_are_documented(
+    connection: duckdb.DuckDBPyConnection, template: str, names: tuple[str, ...], expected: list[Row]
+) -> None:
+    found = asked(connection, template, names)
+
+    assert not isinstance(found, str), found
+    assert sorted(tuple(map(plain, row)) for row in found) == sorted(tuple(map(plain, row)) for row in expected)
+
+
+def test_every_macro_is_called_here_or_is_a_test() -> None:
+    """A macro that is added needs a result."""
+    called = " ".join([*(call for call, _ in (*EXPRESSIONS, *AT_THE_TICK)), *(query for query, _, _ in QUERIES)])
+    # These return no SQL, call another one, or raise an error.
+    others = {
+        "any_value",
+        "log_info",
+        "surrogate_key",
+        "escape_single_quotes",
+        "also",
+        "only",
+        "outside",
+        "values_list",
+    }
+    library = [macro for macro in built_in_macros.beside(()) if macro.package]
+
+    assert {
+        f"{macro.package}.{macro.name}"
+        for macro in library
+        if not macro.name.startswith("test_") and macro.name not in others
+    } <= {f"{package}.{name}" for package in ("dbt", "dbt_utils", "dbt_date") for name in _names(called, package)}
+
+
+def _names(text: str, package: str) -> set[str]:
+    import re
+
+    return set(re.findall(rf"\b{package}\.(\w+)", text))
