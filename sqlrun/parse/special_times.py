@@ -34,7 +34,7 @@ def found(walk: Walk) -> Iterator[tuple[exp.Expr, str]]:
         if is_time:
             yield node, f"'{node.name.strip()}' isn't the time of the tick"
     for cast in every(walk.tree, exp.Cast):
-        if spark.of_tree(cast.to) in _TIMES and _is_computed_constant(cast.this):
+        if spark.of_tree(cast.to) in _TIMES and _is_computed_constant(cast.this) and not _is_of_tick(cast.this, walk):
             yield cast, "a time computed from a constant may not be the time of the tick"
 
 
@@ -43,6 +43,14 @@ def _is_computed_constant(value: exp.Expr) -> bool:
     if isinstance(value, (*known, exp.Query, exp.Paren)) or has(value, exp.Column, exp.Query, exp.Identifier):
         return False
     return any(node.is_string for node in every(value, exp.Literal)) and not has(value, exp.Cast)
+
+
+def _is_of_tick(value: exp.Expr, walk: Walk) -> bool:
+    """Return whether a value is a time that is computed from the tick's, as in another zone."""
+    try:
+        return has(value, exp.CurrentTimestamp, exp.CurrentDate) and walk.anywhere(value) in _TIMES
+    except (RecursionError, SqlglotError):
+        return False
 
 
 def _is_time(node: exp.Expr, walk: Walk) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+
 import duckdb
 import pytest
 
@@ -36,6 +38,34 @@ def test_a_computed_constant_is_refused() -> None:
     """Spark computes it before it reads the time."""
     with pytest.raises(ProjectError) as caught:
         Memory([T], [View("v1", "select k, cast(concat('n', 'ow') as timestamp) as x from t0")])
+
+    assert {problem.code for problem in caught.value.problems} == {"SR501"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cast(from_utc_timestamp(current_timestamp(), 'America/New_York') as date)", date(2025, 12, 31)),
+        (
+            "to_timestamp(timestampadd(day, -1, to_date(from_utc_timestamp(now(), 'Asia/Tokyo'))))",
+            datetime(2025, 12, 31),
+        ),
+    ],
+)
+def test_a_time_computed_from_the_ticks_is_accepted(text: str, expected: date) -> None:
+    """A text in it names a zone or a unit; the tick is of midnight UTC."""
+    made = Memory([T], [View("v1", f"select k, {text} as x from t0")])
+    made.change("t0", [(1, ("1", "a", None, None))])
+    made.step(memory.START)
+
+    ((_, found),) = set(made.kept("v1"))
+    assert (found.replace(tzinfo=None) if isinstance(found, datetime) else found) == expected
+
+
+@pytest.mark.parametrize("text", ["concat('n', 'ow', current_date())", "substr('now', 1, 3)"])
+def test_a_text_is_refused_although_the_ticks_time_is_in_it(text: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        Memory([T], [View("v1", f"select k, cast({text} as timestamp) as x from t0")])
 
     assert {problem.code for problem in caught.value.problems} == {"SR501"}
 
