@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,13 +22,49 @@ PROPERTIES: Form = {
     "models": [TABLE],
     "seeds": [{**TABLE, "config": {"column_types": MAPPING, "+column_types": MAPPING}}],
     "sources": [{"tables": [TABLE]}],
-    "unit_tests": [{"given": [MAPPING]}],
+    "unit_tests": [{"given": [MAPPING], "overrides": {"macros": MAPPING}}],
+    "exposures": [MAPPING],
 }
 SETTINGS: Form = {
     "models": MAPPING,
+    "seeds": MAPPING,
     "vars": MAPPING,
-    **{f"{name}-paths": [ANY] for name in ("model", "seed", "macro", "snapshot", "test")},
+    **{f"{name}-paths": [ANY] for name in ("model", "seed", "macro", "snapshot", "test", "analysis")},
 }
+PROFILES: Form = MAPPING
+PACKAGES: Form = {"packages": [MAPPING]}
+
+
+def below(folders: Iterable[Path], *suffixes: str) -> list[Path]:
+    """Return the files below folders, without hidden ones and links, which may lead anywhere."""
+    return [
+        file
+        for folder in folders
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in suffixes
+        and file.is_file()
+        and not any(part.is_symlink() for part in (file, *_between(file, folder)))
+        and not file.name.startswith(".")
+    ]
+
+
+def _between(file: Path, folder: Path) -> list[Path]:
+    return [parent for parent in file.parents if parent.is_relative_to(folder) and parent != folder]
+
+
+def dumped(value: Any) -> str:
+    """Return a value as YAML in blocks."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.representer.add_representer(
+        Decimal, lambda to, number: to.represent_scalar("tag:yaml.org,2002:float", format(number, "f"))
+    )
+    stream = io.StringIO()
+    yaml.dump(value, stream)
+    return stream.getvalue()
 
 
 def text(file: Path, root: Path) -> str:

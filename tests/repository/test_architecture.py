@@ -18,7 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each outside library has its homes; everywhere else its import is an error.
 HOMES = {
     "jinja2": {"report.html_report", "render.render", "render.sandbox"},
-    "ruamel": {"load.yaml_reader", "runtime.yaml_nodes", "scaffold.import_dbt"},
+    "ruamel": {"load.yaml_reader", "runtime.yaml_nodes", "scaffold.dbt_files"},
     "yaml": {"load.yaml_fast"},
     "sqlglot": {
         "check.sql_evaluator", "engines.delta.table", "expectations.catalogue", "expectations.failing_rows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 import sqlrun
 from sqlrun import pipeline
 from sqlrun.cli.main import main
-from tests.support import dbt_project
+from sqlrun.runtime import atomic_files
+from tests.support import broken, dbt_project
 
 pytestmark = pytest.mark.slow
 
@@ -70,19 +72,49 @@ def test_the_report_names_what_changed_and_nothing_is_written_without_being_aske
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("packages.yml", "packages: []\n", "packages.yml: packages have no equal"),
-        ("models/a.py", "def model(dbt, session): ...\n", "models/a.py: Python models have no equal"),
-        ("snapshots/a.sql", "{% snapshot a %}{% endsnapshot %}\n", "snapshots/a.sql: declare the snapshot in YAML"),
-        ("macros/t.sql", "{% test odd(model) %}{% endtest %}\n", "macros/t.sql: generic tests have no equal"),
         (
-            "tests/two.sql",
-            "select 1 as n from {{ ref('orders') }} join {{ ref('customers') }} using (customer_id)\n",
-            "tests/two.sql: a SQL check reads one model",
+            "packages.yml",
+            "packages: [{package: acme/odd, version: 1.0.0}]\n",
+            "packages.yml: acme/odd has no equal. Copy the macros and models that you use",
         ),
         (
+            "packages.yml",
+            "packages:\n  - {git: 'https://x.example/acme/odd-macros.git', revision: main}\n",
+            "import-dbt reads local packages only. Run `dbt deps`, and write `- local: dbt_packages/odd_macros`",
+        ),
+        ("models/a.py", "def model(dbt, session): ...\n", "models/a.py: Python models have no equal"),
+        ("snapshots/a.sql", "{% snapshot a %}{% endsnapshot %}\n", "snapshots/a.sql: declare the snapshot in YAML"),
+        (
+            "macros/m.sql",
+            "{% materialization odd, default %}{% endmaterialization %}\n",
+            "`{% materialization %}` has no",
+        ),
+        ("tests/none.sql", "select 1 as n where false\n", "tests/none.sql: the test reads no model or seed"),
+        ("tests/x.sql", "select 1 as n from {{ ref('x') }}\n", "the test was left out: there is no table `x`"),
+        (
             "models/more.yml",
-            "models:\n  - name: orders_again\n    tests: [dbt_utils.equal_rowcount]\n",
-            "models/more.yml: orders_again: the test `dbt_utils.equal_rowcount` of the model has no equal",
+            "models:\n  - {name: orders_again, columns: []}\n",
+            "models/more.yml: left out, because there is no model `orders_again`",
+        ),
+        (
+            "models/a.sql",
+            "{{ config(materialized='incremental', unique_key=['n'], pre_hook='x') }} select 1 as n\n",
+            "models/a.sql: `incremental` is `table`: sqlrun maintains every table incrementally",
+        ),
+        (
+            "models/a.sql",
+            "{{ config(unique_key='a || b', pre_hook='x') }} select 1 as n\n",
+            "models/a.sql: `unique_key` was left out. Write the columns as `grain` of a contract",
+        ),
+        (
+            "models/a.sql",
+            "{{ config(pre_hook='x, y') }} select 1 as n\n",
+            "models/a.sql: `pre_hook` of config() was left",
+        ),
+        (
+            "models/a.sql",
+            "{{ config(enabled=false) }} select 1 as n\n",
+            "models/a.sql: left out, because it isn't enabled",
         ),
         ("models/more.yml", "metrics: []\n", "models/more.yml: `metrics` has no equal, and was left out"),
         (
@@ -129,7 +161,7 @@ unit_tests:
     assert run("--project-dir", out, "test", "--select", "names").exit_code == 0
 
 
-def test_a_second_unique_column_is_reported(tmp_path: Path) -> None:
+def test_a_second_unique_column_is_a_check_of_its_own(tmp_path: Path) -> None:
     """A table has one grain."""
     text = (
         "models:\n  - name: stg_payments\n    columns:\n      - {name: payment_id, tests: [unique]}\n"
@@ -140,18 +172,21 @@ def test_a_second_unique_column_is_reported(tmp_path: Path) -> None:
     out, done = imported(tmp_path, {"models/staging/schema.yml": schema, "models/staging/payments.yml": text})
 
     assert done.exit_code == 0, done.output
-    assert "stg_payments.order_id: a second `unique` was left out; `payment_id` is the grain" in done.output
     assert "tests" not in str((out / "models" / "staging" / "payments.yml").read_text().partition("order_id")[2])
+    (model,) = (one for one in pipeline.prepare(out).project.models if one.name == "stg_payments")
+    assert model.grain == ("payment_id",)
+    suites = {suite.model: suite for suite in pipeline.prepare(out).project.suites}
+    assert [one.name for one in suites["stg_payments"].expectations] == ["stg_payments__order_id__unique"]
 
 
 def test_what_is_left_to_edit_is_listed_with_places(tmp_path: Path) -> None:
     """The project is written all the same, and the exit code says that it isn't valid yet."""
-    sql = "select * from {{ ref('stg_orders') }} {% if is_incremental() %} where true {% endif %}\n"
+    sql = "select * from {{ ref('stg_orders') }} {% if execute %} where true {% endif %}\n"
 
     out, done = imported(tmp_path, {"models/late.sql": sql})
 
     assert done.exit_code == 1
-    assert "Edit by hand what is left:" in done.output and "SR206 models/late.sql:1:" in done.output
+    assert "Edit by hand what is left:" in done.output and "SR201 models/late.sql:1:" in done.output
     assert (out / "models" / "orders.sql").exists()
 
 
@@ -230,3 +265,271 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 def test_a_variable_has_any_name(tmp_path: Path) -> None:
     out, _ = imported(tmp_path, {"dbt_project.yml": "name: shop\nvars: {'a \"b': 1, c: {'d e': 2}}"})
     assert '\n"a \\"b" = 1\n' in (out / "pyproject.toml").read_text()
+
+
+def test_blocks_of_is_incremental_are_deleted_and_said_once(tmp_path: Path) -> None:
+    """As where it is false: the query is the whole history, and its unique key is the grain."""
+    sql = """{{
+    config(
+        materialized='incremental',
+        unique_key='order_id',
+        incremental_strategy='merge',
+        tags=['late', "orders"]
+    )
+}}
+select order_id, order_date{% if not is_incremental() %}, 1 as n{% endif %}
+from {{ ref('stg_orders') }}
+{% if is_incremental() %}
+    {% if var('closed') %}where order_date > (select max(order_date) from {{ this }}){% endif %}
+{% else %}
+where order_id > 0
+{% endif %}
+"""
+
+    out, done = imported(tmp_path, {"models/late.sql": sql})
+
+    assert done.exit_code == 0, done.output
+    assert done.output.count("models/late.sql: the blocks of is_incremental() were deleted") == 1
+    for said in ("`unique_key` is `grain`: order_id", "`incremental_strategy` of config() was left out"):
+        assert f"models/late.sql: {said}" in done.output
+    (model,) = (one for one in pipeline.prepare(out).queries if one.name == "late")
+    assert "this" not in model.rendered.sql and "where order_id > 0" in model.rendered.sql
+    assert "1 as n" in model.rendered.sql
+    assert model.rendered.config.materialized == "table" and model.rendered.config.tags == ("late", "orders")
+    assert model.rendered.model.grain == ("order_id",)
+
+
+TESTS = """
+models:
+  - name: orders
+    data_tests:
+      - no_more_than: {least: 1}
+      - dbt_utils.expression_is_true:
+          name: amounts_are_sums
+          expression: "amount = credit_card_amount + coupon_amount"
+          config: {severity: warn}
+      - dbt_utils.equal_rowcount: {arguments: {compare_model: ref('stg_orders')}}
+      - test_name: dbt_utils.unique_combination_of_columns
+        combination_of_columns: [customer_id, status]
+    columns:
+      - name: status
+        data_tests:
+          - accepted_values: {values: [placed], config: {where: "order_id = 3"}}
+          - accepted_values: {values: [placed], config: {severity: warn, warn_if: '>2'}, name: two_may_differ}
+          - accepted_values: {values: [placed], config: {error_if: '>2', warn_if: '>=2'}, name: three_are_an_error}
+          - not_null: {config: {enabled: false}}
+      - name: order_id
+        data_tests:
+          - unique: {config: {severity: warn}}
+          - dbt_expectations.expect_column_values_to_be_between: {min_value: 1, max_value: 2, row_condition: "true"}
+seeds:
+  - name: raw_customers
+    columns:
+      - {name: id, tests: [unique, not_null, {relationships: {to: ref('stg_orders'), field: customer_id}}]}
+"""
+GENERIC = """
+{# {% test in_a_comment(model) %}{% endtest %} #}
+{% test no_more_than(model, least) %}
+    select * from {{ model }} where customer_id > {{ least }}
+{% endtest %}
+"""
+TWO = """-- orders of customers that there are not
+{{ config(severity = 'warn', store_failures = true) }}
+select o.order_id from {{ ref('bakery', 'orders') }} as o
+left join {{ ref('customers') }} as c on o.customer_id = c.customer_id
+where c.number_of_orders > 1;
+"""
+
+
+@pytest.mark.long
+def test_all_tests_run(tmp_path: Path) -> None:
+    """Generic ones of the project and of packages, on columns, models and seeds; with conditions and limits."""
+    schema = dbt_project.FILES["models/schema.yml"]
+    plain = schema.partition("  - name: orders")[0]
+    files = {
+        "models/schema.yml": plain,
+        "models/orders.yml": TESTS,
+        "tests/generic/no_more_than.sql": GENERIC,
+        "tests/frequent.sql": TWO,
+    }
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    assert "the test `orders__status__not_null` was left out, because it isn't enabled" in done.output
+    built = run("--project-dir", out, "build")
+    assert built.exit_code == 1
+    # The numbers are those of wrong rows.
+    shown = re.findall(r"(FAIL|WARN) (\d+) (\w+) (\w+) \.", built.output)
+    assert sorted(shown) == [
+        ("FAIL", "1", "orders__no_more_than", "orders"),
+        ("FAIL", "1", "orders__order_id__expect_column_values_to_be_between", "orders"),
+        ("FAIL", "1", "raw_customers__id__relationships", "raw_customers__id__relationships"),
+        ("WARN", "2", "three_are_an_error__warn", "orders"),
+    ]
+    assert "PASS 7 checks of orders" in built.output
+
+    for name in ("orders__no_more_than", "orders__order_id__expect_column_values_to_be_between"):
+        (out / "expectations" / f"{name}.sql").unlink()
+    (out / "expectations" / "tests" / "raw_customers__id__relationships.sql").unlink()
+    built = run("--project-dir", out, "build")
+    # A table of wrong rows comes after the tables that it compares.
+    assert built.exit_code == 0 and "WARN 2 frequent frequent" in built.output
+    assert "FAIL" not in built.output and "merge model orders__equal_rowcount" in built.output
+
+
+PACKAGE = {
+    "dbt_project.yml": "name: money\nmodels: {money: {+materialized: table}}\nvars: {money: {rate: 2}}\n",
+    "macros/euros.sql": "{% macro euros(n) %}cast({{ n }} * {{ var('rate') }} as decimal(16, 2)){% endmacro %}\n"
+    "{% test positive(model, column_name) %}select * from {{ model }} where {{ column_name }} <= 0{% endtest %}\n",
+    "models/rates.sql": "select id, {{ euros('id') }} as rate from {{ ref('raw_orders') }}\n",
+    "models/rates.yml": "models:\n  - name: rates\n    columns:\n      - {name: id, tests: [unique]}\n"
+    "      - {name: rate, tests: [positive]}\n",
+}
+
+
+def test_a_local_package_is_a_part_of_the_project(tmp_path: Path) -> None:
+    """Its models, macros, tests and vars, under the names that the project uses."""
+    files = {
+        **{f"packages/money/{name}": text for name, text in PACKAGE.items()},
+        "packages.yml": "packages:\n  - local: packages/money\n",
+        "dbt_project.yml": dbt_project.FILES["dbt_project.yml"].replace("vars:\n", "vars:\n  money: {rate: 3}\n"),
+        "models/paid.sql": "select order_id, {{ money.euros('amount') }} as paid, r.rate\n"
+        "from {{ ref('orders') }} join {{ ref('money', 'rates') }} as r on order_id = r.id\n",
+        "models/paid.yml": "models:\n  - name: paid\n    columns: [{name: paid, data_tests: [money.positive]}]\n",
+    }
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    built = run("--project-dir", out, "build")
+    assert built.exit_code == 0, built.output
+    found = {
+        row["order_id"]: row["rate"] for row in sqlrun.published("paid", str(out / "warehouse/duckdb")).to_pylist()
+    }
+    assert found == {1: 3, 2: 6, 3: 9}
+    suites = {suite.model: [one.name for one in suite.expectations] for suite in pipeline.prepare(out).project.suites}
+    assert suites["rates"] == ["rates__rate__positive"] and suites["paid"] == ["paid__paid__positive"]
+    assert "rate = 3\n" in (out / "pyproject.toml").read_text()
+    assert '[tool.sqlrun.models.money]\nmaterialized = "table"\n' in (out / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"packages.yml": "packages:\n  - local: ../../elsewhere\n"}, "is neither in the project nor beside it"),
+        ({"packages.yml": "packages:\n  - local: packages/none\n"}, "the package packages/none has no dbt_project.yml"),
+        ({"packages.yml": "packages: 3\n"}, "`packages` must be a list"),
+        ({"pyproject.toml": "[tool.sqlrun]\nname = 'a'\n"}, "is a project of sqlrun already"),
+        (
+            {
+                "packages/p/dbt_project.yml": "model-paths: [../..]\n",
+                "packages.yml": "packages: [{local: packages/p}]\n",
+            },
+            "leads out of the project",
+        ),
+    ],
+)
+def test_a_package_or_a_project_that_cannot_be_read_is_a_clear_end(
+    tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    source, out = dbt_project.write(tmp_path / "shop" / "dbt"), tmp_path / "out"
+    broken.write(source, {"pyproject.toml": "", **files})
+    done = run("import-dbt", source, "--write", out)
+
+    assert done.exit_code == 2 and said in done.output, done.output
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "macro",
+    [
+        "{% include '/etc/passwd' %}",
+        "{{ modules.os.environ }}",
+        "{{ load_file('/etc/passwd') }}",
+        "{% import '/etc/passwd' as p %}",
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    ],
+)
+def test_a_package_that_reads_files_is_refused_by_the_sandbox(tmp_path: Path, macro: str) -> None:
+    """The project is written, its place is named, and nothing was read."""
+    files = {
+        "packages/p/dbt_project.yml": "name: p\n",
+        "packages/p/macros/m.sql": "{% macro m() %}" + macro + "{% endmacro %}\n",
+        "packages.yml": "packages: [{local: packages/p}]\n",
+        "models/a.sql": "select '{{ p.m() }}' as x\n",
+    }
+
+    _, done = imported(tmp_path, files)
+
+    assert done.exit_code == 1 and "SR201 macros/m.sql:1:" in done.output, done.output
+    assert "root:" not in done.output
+
+
+def test_nothing_is_left_behind_by_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project that was written in part would look like one that is converted."""
+    source = dbt_project.write(tmp_path / "dbt")
+    put, written = atomic_files.put, []
+
+    def fail(file: Path, data: bytes, *, synced: bool) -> None:
+        written.append(file)
+        if len(written) == 5:
+            raise OSError("the disk is full")
+        put(file, data, synced=synced)
+
+    monkeypatch.setattr(atomic_files, "put", fail)
+    done = run("import-dbt", source, "--write", tmp_path / "out")
+
+    assert done.exit_code != 0 and len(written) == 5
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["dbt"]
+
+
+def test_a_target_that_templates_read_is_a_setting(tmp_path: Path) -> None:
+    """Of production, if the profile has it; the same in all environments."""
+    profiles = (
+        "bakery:\n  target: dev\n  outputs:\n    dev: {type: duckdb, schema: d}\n    prod: {type: duckdb, schema: p}\n"
+    )
+    files = {
+        "profiles.yml": profiles,
+        "models/a.sql": "select '{{ target.name }}' as name, '{{ target.schema }}' as room, '{{ target.type }}' as x",
+    }
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    assert "[tool.sqlrun.target] has the values of the output `prod`, for all environments" in done.output
+    (query,) = (one for one in pipeline.prepare(out).queries if one.name == "a")
+    assert query.rendered.sql == "select 'prod' as name, 'p' as room, 'spark' as x"
+
+
+def test_exposures_and_fixtures_are_taken(tmp_path: Path) -> None:
+    """An exposure's refs are written as sqlrun reads them; a fixture of a unit test is a file of its own."""
+    text = """
+exposures:
+  - name: weekly_sales
+    label: Weekly sales
+    type: dashboard
+    maturity: high
+    url: https://x.example/sales
+    description: '{{ doc("order_status") }}'
+    depends_on:
+      - ref('bakery', 'orders')
+      - ref('customers')
+    owner: {name: Sales, email: sales@x.example}
+unit_tests:
+  - name: two_names
+    model: stg_customers
+    overrides: {macros: {is_incremental: false}}
+    given:
+      - {input: ref('raw_customers'), format: csv, fixture: two_customers}
+    expect: {rows: [{customer_id: 1, first_name: A}, {customer_id: 2, first_name: B}]}
+"""
+    files = {"models/more.yml": text, "tests/fixtures/two_customers.csv": "id,first_name,last_name\n1,A,X\n2,B,Y\n"}
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    (exposure,) = pipeline.prepare(out).project.exposures
+    assert exposure.depends_on == ("orders", "customers")
+    assert exposure.description == "One of `placed`, `completed` and `returned`."
+    assert run("--project-dir", out, "test", "--select", "stg_customers").exit_code == 0
