@@ -84,6 +84,7 @@ class Column:
     `promises` are the checks of dbt's `data_tests:` and `constraints:`. `comes_from`: for a column of a source, what
     the value is taken from instead of a field of the line, for example `key` or `header:trace`. `inside`: for a column
     of a source whose fields and elements may be NULL, its type with `not null` behind each field that may not; else "".
+    `meta` is a mapping for tools, as JSON.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Column:
     promises: tuple[Expectation, ...] = ()
     comes_from: str = ""
     inside: str = ""
+    meta: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,9 @@ class Said:
 class Config:
     """A model's settings: of folders in pyproject.toml, then of its YAML, then of `config()` in its SQL.
 
-    The last three are those of a history. `updated_at` is the column with the time of a row's last change; "": a
-    version begins at the tick that finds it. `check_cols`: a change of one of these columns begins a version; () is any
-    column. `hard_deletes`: the version of a row that is gone ends, stays, or is followed by
+    `updated_at`, `check_cols` and `hard_deletes` are those of a history. `updated_at` is the column with the time of a
+    row's last change; "": a version begins at the tick that finds it. `check_cols`: a change of one of these columns
+    begins a version; () is any column. `hard_deletes`: the version of a row that is gone ends, stays, or is followed by
     one that says so.
     """
 
@@ -129,6 +131,13 @@ class Config:
     updated_at: str = ""
     check_cols: tuple[str, ...] = ()
     hard_deletes: str = "invalidate"  # invalidate | ignore | new_record
+    enabled: bool = True  # the model is a part of the project
+    # Words for people and tools, which change no result. `meta` and `docs` are mappings, as JSON.
+    meta: str = ""
+    docs: str = ""
+    group: str = ""
+    access: str = ""  # protected | private | public
+    alias: str = ""
 
     @property
     def version_columns(self) -> tuple[str, ...]:
@@ -461,6 +470,7 @@ class Seed:
     grain: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[tuple[str | None, ...], ...]
+    meta: str = ""  # a mapping for tools, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,6 +554,7 @@ class Project:
     adapter_type: str = "spark"  # spark | databricks: dbt's adapter that the artifacts name
     target: Row = field(default_factory=dict)  # what templates see as `target`, the same in all environments
     environment: Mapping[str, str | None] = field(default_factory=dict)  # declared variables, None if it isn't set
+    disabled: tuple[str, ...] = ()  # names of models that aren't enabled, and so are none of `models`
 
     def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
         """Return those of the sources, given by their names in compiled SQL, whose lines land."""

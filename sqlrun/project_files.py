@@ -6,6 +6,9 @@ Only SQL checks and models with open contracts are rendered, so that `sqlrun ser
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sqlrun.errors import ProjectError
@@ -17,6 +20,9 @@ from sqlrun.project import Project
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.test_definitions import files as unit_files
 
+# A call of config() that may say whether its model is enabled.
+SWITCH = re.compile(r"\benabled\s*=")
+
 
 def read(root: Path, cache: Cache | None = None) -> Loaded:
     """Return the project as far as it could be read, with its problems; see `load.read`."""
@@ -24,11 +30,31 @@ def read(root: Path, cache: Cache | None = None) -> Loaded:
 
 
 def _infer(folder: Folder, project: Project) -> Project:
+    project = _enabled(project)
     if not any(model.is_open for model in project.models):
         return project
     from sqlrun.graph import inferred_columns
 
     return inferred_columns.complete(folder, project)
+
+
+def _enabled(project: Project) -> Project:
+    """Return the project without models that aren't enabled: by config(), else by their contract or their folder."""
+    switched = [model for model in project.models if SWITCH.search(model.sql)]
+    answers: Mapping[str, bool | None] = {}
+    if switched:
+        from sqlrun.render import render
+
+        answers = render.enabled(project, switched)
+    on = tuple(
+        model
+        for model in project.models
+        if (model.config.enabled if (found := answers.get(model.file)) is None else found)
+    )
+    if len(on) == len(project.models):
+        return project
+    off = {model.name for model in project.models} - {model.name for model in on}
+    return replace(project, models=on, disabled=(*project.disabled, *sorted(off)))
 
 
 def project(root: Path, cache: Cache | None = None) -> Project:

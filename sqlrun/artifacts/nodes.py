@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -73,18 +74,21 @@ def model(naming: Naming, workspace: Workspace, one: Compiled) -> Values:
     rendered = one.query.rendered
     contract, config = rendered.model, rendered.config
     node = naming.common("model", one.name, contract.file, naming.id_of(one.name))
-    own = _own(workspace, one)
+    meta = {**_mapping(config.meta), "sqlrun": _own(workspace, one)}
     strategy = None if one.is_view else STRATEGIES.get(one.own.strategy)
     settings = {
         "enabled": True,
+        "alias": config.alias or None,
+        "group": config.group or None,
+        "docs": _docs(config.docs),
         "materialized": "view" if one.is_view else "incremental" if strategy else "table",
         "incremental_strategy": strategy,
         "unique_key": list(contract.grain) or None,
         "tags": list(config.tags),
-        "meta": {"sqlrun": own},
+        "meta": meta,
         "contract": {"enforced": config.enforced, "alias_types": True},
         "event_time": contract.event_time or None,
-        "access": "protected",
+        "access": config.access or "protected",
     }
     return {
         **node,
@@ -93,7 +97,9 @@ def model(naming: Naming, workspace: Workspace, one: Compiled) -> Values:
         "tags": list(config.tags),
         "description": contract.description,
         "columns": columns(contract.columns),
-        "meta": {"sqlrun": own},
+        "meta": meta,
+        "docs": _docs(config.docs),
+        "group": config.group or None,
         "relation_name": naming.relation(one.name),
         "language": "sql",
         "refs": refs(rendered.refs),
@@ -105,10 +111,22 @@ def model(naming: Naming, workspace: Workspace, one: Compiled) -> Values:
         "extra_ctes_injected": True,
         "extra_ctes": [],
         "contract": {"enforced": config.enforced, "alias_types": True},
-        "access": "protected",
+        "access": config.access or "protected",
         "constraints": [],
         "primary_key": [] if contract.repeats else list(contract.grain),
     }
+
+
+def _mapping(text: str) -> Values:
+    """Return a mapping that a noun has as JSON."""
+    found: Values = json.loads(text) if text else {}
+    return found
+
+
+def _docs(text: str) -> Values:
+    """Return how documentation shows a model."""
+    found = _mapping(text)
+    return {"show": found.get("show", True) is not False, "node_color": found.get("node_color")}
 
 
 def _own(workspace: Workspace, one: Compiled) -> Values:
@@ -154,11 +172,11 @@ def seed(naming: Naming, one: Seed, fingerprint: str) -> Values:
         **node,
         **naming.relational(one.name, one.contract_file, fingerprint),
         "raw_code": "",
-        "config": {"enabled": True, "materialized": "seed", "tags": [], "meta": {}},
+        "config": {"enabled": True, "materialized": "seed", "tags": [], "meta": _mapping(one.meta)},
         "tags": [],
         "description": one.description,
         "columns": columns(one.columns),
-        "meta": {},
+        "meta": _mapping(one.meta),
         "relation_name": naming.relation(one.name),
         "root_path": naming.project.root,
         "depends_on": {"macros": []},
@@ -240,7 +258,7 @@ def columns(given: Iterable[Column]) -> Values:
 
 
 def _column(column: Column) -> Values:
-    meta = {"unit": column.unit} if column.unit else {}
+    meta = {**_mapping(column.meta), **({"unit": column.unit} if column.unit else {})}
     return {
         "name": column.name,
         "description": column.description,

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlrun.errors import ProjectError
+from sqlrun.load.constraints import REF
 from sqlrun.load.contract_files import facts
 from sqlrun.load.folder import Folder
 from sqlrun.load.load import check_name
@@ -32,7 +33,7 @@ def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Pr
     for file in folder.files("expectations", ".sql"):
         check_name(folder, file, "a check")
         text, name = folder.text(file), folder.name(file)
-        if text is None:
+        if text is None or any(name in project.disabled for _, name in REF.findall(text)):
             continue
         from sqlrun.expectations.sql_checks import SqlCheck  # loads sqlglot, which a project without checks avoids
 

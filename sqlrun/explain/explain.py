@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,7 +23,7 @@ from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.parse.source_map import source_place
 from sqlrun.plan import strategy_cost
 from sqlrun.plan.values import PUBLIC_ROWS, Workspace
-from sqlrun.project import Profile
+from sqlrun.project import Config, Profile
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason
@@ -66,6 +67,7 @@ def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: date
         "file": contract.file,
         "description": contract.description,
         "is_view": model.is_view,
+        **_words(model.query.rendered.config),
     }
     if model.is_view:
         return about
@@ -82,6 +84,12 @@ def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: date
         "order": _order(model),
         "checks": explain_checks.listed(workspace, model, known.rows.get(model.name)),
     }
+
+
+def _words(config: Config) -> dict[str, Any]:
+    """Return what the project says of a model for people and tools."""
+    found = {key: getattr(config, key) for key in ("group", "access", "alias") if getattr(config, key)}
+    return {**found, **{key: json.loads(text) for key in ("meta", "docs") if (text := getattr(config, key))}}
 
 
 def _drops(model: Compiled) -> list[dict[str, str]]:
@@ -154,6 +162,9 @@ def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
 def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str]:
     """Return a description as lines of text; `statements` adds the statement of each table."""
     lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
+    for key in ("group", "access", "alias"):
+        lines += [f"{key:<10} {about[key]}"] if key in about else []
+    lines += [f"meta       {json.dumps(about['meta'])}"] if "meta" in about else []
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
     lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")

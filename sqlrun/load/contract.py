@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlrun.errors import Place
 from sqlrun.load import freshness
 from sqlrun.load.constraints import of_tables, promises, unique_columns
 from sqlrun.load.forbidden_names import ANOTHER, column_fault, is_own
-from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.load.yaml_reader import Reader, did_you_mean, plain
 from sqlrun.project import NEW_RECORD, NOWHERE, Column, Config, Freshness, Said
 
-MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
-SEED_KEYS = ("name", "description", "grain", "columns")
+# Words for people and tools, beside `config` or inside of it, as in dbt.
+WORDS_OF_DBT = ("meta", "docs", "group", "access")
+MODEL_KEYS = (
+    "name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns", *WORDS_OF_DBT,
+)  # fmt: skip
+SEED_KEYS = ("name", "description", "grain", "columns", "meta")
 # Names of fields in a type: in backticks, or before a colon.
 _FIELD_NAMES = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
 # Key of a source's column: what its value is taken from instead of a field of the line.
 FROM = "from"
-COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests", "tests")
+COLUMN_KEYS = (
+    "name", "data_type", "description", "unit", "nulls", "tags", "meta", "constraints", "data_tests", "tests",
+)  # fmt: skip
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
-    "readable_by", "updated_at", "check_cols", "hard_deletes",
+    "readable_by", "updated_at", "check_cols", "hard_deletes", "enabled", "alias", *WORDS_OF_DBT,
 )  # fmt: skip
 # Keys with a number of at least 1.
 NUMBERS = ("max_read_amplification",)
-FLAGS = ("anomalies",)
+FLAGS = ("anomalies", "enabled")
 # Keys with one name.
-WORDS = ("updated_at",)
+WORDS = ("updated_at", "group", "alias")
+# Keys with any mapping.
+MAPPINGS = ("meta", "docs")
 CHOICES = {
     "materialized": ("table", "view", "history"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
     "checks": ("auto", "great_expectations"),
     "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
     "hard_deletes": ("invalidate", "ignore", NEW_RECORD),
+    "access": ("protected", "private", "public"),
 }
 # Names that the compiler derives from a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
@@ -60,6 +71,7 @@ class Contract:
     said: tuple[Said, ...] = ()
     is_open: bool = False
     place: Place = NOWHERE
+    meta: str = ""
 
 
 def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) -> Contract:
@@ -74,6 +86,7 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
     found = columns(reader, node, f"`{name}`" if name else "the contract", grain, is_typed=is_seed)
     is_open = not is_seed and not all(column.type for column in found or [UNTYPED])
     config = {} if is_seed else config_values(reader, node)
+    meta = mapping_text(reader, node, "meta") if is_seed else ""
     for column in found:
         if is_own(column.name):
             reader.problem(
@@ -99,6 +112,7 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
         said=said,
         is_open=is_open,
         place=place,
+        meta=meta,
     )
 
 
@@ -164,6 +178,7 @@ def columns(
                 tags=reader.texts(item, "tags"),
                 promises=checks,
                 comes_from=reader.text(item, FROM) if FROM in more_keys else "",
+                meta=mapping_text(reader, item, "meta"),
             )
         )
     return tuple(found)
@@ -189,19 +204,57 @@ def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:
 
 
 def config_values(reader: Reader, node: Any) -> dict[str, object]:
-    """Return the values of a `config:` mapping for `configured`."""
+    """Return the values of a `config:` mapping for `configured`, with the words beside it, which come first."""
+    found: dict[str, object] = _values(reader, node, WORDS_OF_DBT)
     raw = node.get("config")
     if raw is None:
-        return {}
-    raw = reader.mapping(raw, reader.value_place(node, "config"), "`config`", CONFIG_KEYS)
+        return found
+    inner = _values(
+        reader, reader.mapping(raw, reader.value_place(node, "config"), "`config`", CONFIG_KEYS), CONFIG_KEYS
+    )
+    meta = joined(found.get("meta"), inner.get("meta"))
+    return {**found, **inner, **({"meta": meta} if meta else {})}
+
+
+def mapping_text(reader: Reader, node: Any, key: str) -> str:
+    """Return the JSON of a mapping under a key; "" if there is none."""
+    value = node.get(key) if isinstance(node, Mapping) else None
+    if value is None:
+        return ""
+    if not isinstance(value, Mapping):
+        reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a mapping", f"{key}: {{owner: sales}}")
+        return ""
+    return json_of(plain(value))
+
+
+def json_of(value: Any) -> str:
+    """Return a value as JSON; a decimal is a number, a date a text."""
+    return json.dumps(value, default=lambda other: float(other) if isinstance(other, Decimal) else str(other))
+
+
+def joined(*mappings: object) -> str:
+    """Return mappings, as JSON, as one; later values win.
+
+    >>> joined('{"a": 1, "b": 1}', "", '{"b": 2}')
+    '{"a": 1, "b": 2}'
+    """
+    found: dict[str, object] = {}
+    for text in mappings:
+        found |= json.loads(str(text)) if text else {}
+    return json.dumps(found) if found else ""
+
+
+def _values(reader: Reader, raw: Any, known: Iterable[str]) -> dict[str, object]:
     values: dict[str, object] = {}
-    for key in CONFIG_KEYS:
+    for key in known:
         if key in raw and key in CHOICES:
             values[key] = reader.choice(raw, key, CHOICES[key], CHOICES[key][0])
         elif key in raw and key in FLAGS:
             values[key] = reader.flag(raw, key, True)
         elif key in raw and key in WORDS:
             values[key] = reader.text(raw, key)
+        elif key in raw and key in MAPPINGS:
+            values[key] = mapping_text(reader, raw, key)
         elif key in raw and key in NUMBERS:
             if is_number(raw[key]):
                 values[key] = float(raw[key])
@@ -228,13 +281,14 @@ def enforced(value: object) -> bool | None:
 
 
 def configured(*layers: Mapping[str, Any]) -> Config:
-    """Return merged settings: later layers win, tags are added up.
+    """Return merged settings: later layers win, tags and the keys of `meta` are added up.
 
     >>> configured({"materialized": "view", "tags": ("a",)}, {"tags": ("b",)}).tags
     ('a', 'b')
     """
     merged: dict[str, Any] = {}
     tags: list[str] = []
+    meta = joined(*(layer.get("meta") for layer in layers))
     for layer in layers:
         tags.extend(layer.get("tags", ()))
         merged.update(layer)
@@ -252,6 +306,9 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         # dbt writes `check_cols: all`.
         check_cols=() if (cols := tuple(merged.get("check_cols", ()))) == ("all",) else cols,
         hard_deletes=merged.get("hard_deletes", "invalidate"),
+        enabled=merged.get("enabled", True),
+        meta=meta,
+        **{key: merged.get(key, "") for key in ("docs", "group", "access", "alias")},
     )
 
 

@@ -8,7 +8,7 @@ _INCREMENTAL = "Remove it: sqlrun maintains every table incrementally. `sqlrun e
 _HOOKS = "Remove it: sqlrun runs no statements before or after a model."
 _NAMES = "Rename the file instead: a table has the name of its file."
 _ALL = "Remove it: a check counts every row."
-_FILES = "To disable a file, move it out of the project."
+_BELOW = "Write it below `config` of a model."
 _WORDS = "Remove it, or write it into `description`: sqlrun ignores it."
 _AT_ONCE = "Use `severity` to stop the tick or only warn. In expectations/, `mostly` takes a share of rows."
 # By dbt's key, with underscores for hyphens.
@@ -26,10 +26,10 @@ INSTEAD: Mapping[str, str] = {
     "constraints": "Write each constraint below its column.",
     **dict.fromkeys(("incremental_strategy", "full_refresh", "batch_size", "lookback"), _INCREMENTAL),
     **dict.fromkeys(("pre_hook", "post_hook", "sql_header", "on_run_start", "on_run_end"), _HOOKS),
-    **dict.fromkeys(("alias", "schema", "database", "identifier"), _NAMES),
+    **dict.fromkeys(("schema", "database", "identifier"), _NAMES),
     **dict.fromkeys(("warn_if", "error_if", "fail_calc"), _AT_ONCE),
     **dict.fromkeys(("limit",), _ALL),
-    **dict.fromkeys(("enabled",), _FILES),
+    **dict.fromkeys(("alias", "enabled"), _BELOW),
     **dict.fromkeys(("meta", "docs", "group", "access", "loader"), _WORDS),
 }
 

@@ -98,7 +98,9 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = (), 
     if found.require_descriptions:
         contract_files.require_descriptions(folder, project)
     _unique(folder, project)
-    project = replace(project, suites=tuple(_suites(folder, project.models)))
+    files = {model.file for model in project.models}
+    disabled = tuple(model for model in models if model.file not in files)
+    project = replace(project, suites=tuple(_suites(folder, project.models, disabled)))
     tested = {written.file: written.text for written in contracts if written.tested}
     for add in attach:
         project = add(folder, project, tested)
@@ -296,7 +298,7 @@ def _seeds(folder: Folder) -> Iterator[Seed]:
             folder.problems.append(replace(problem, excerpt=lines[problem.place.line - 1]))
         text = folder.text(file)
         rows = () if text is None else seeds.rows(name, text, made.columns, made.grain, folder.problems)
-        yield Seed(file.stem, name, written.file, made.description, made.grain, made.columns, rows)
+        yield Seed(file.stem, name, written.file, made.description, made.grain, made.columns, rows, made.meta)
 
 
 def _macros(folder: Folder) -> Iterator[Macro]:
@@ -324,10 +326,12 @@ def _macros(folder: Folder) -> Iterator[Macro]:
             yield Macro(file.stem, folder.name(file), text)
 
 
-def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
+def _suites(folder: Folder, models: tuple[Model, ...], disabled: tuple[Model, ...]) -> Iterator[Suite]:
     files = {model.file.removeprefix("models/").removesuffix(".sql"): model for model in models}
     for file in folder.files("expectations", ".yml"):
         key = file.relative_to(folder.root / "expectations").with_suffix("").as_posix()
+        if any(model.file == f"models/{key}.sql" for model in disabled):
+            continue
         if key not in files:
             moved = [name for name in files if name.rpartition("/")[2] == file.stem]
             near = f" Move it to expectations/{moved[0]}.yml." if moved else did_you_mean(key, files)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, WORDS, enforced, is_number
+from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, MAPPINGS, NUMBERS, WORDS, enforced, is_number, json_of
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile.function_catalogue import CLOCKS, FORBIDDEN, VOLATILE
@@ -174,6 +174,8 @@ def _walk(
         inner = (*path, key)
         if key == "contract" and enforced(value) is not None:
             own["enforced"] = enforced(value)
+        elif key in MAPPINGS and isinstance(value, dict) and "/".join(inner) not in folders:
+            own[key] = json_of(value)
         elif isinstance(value, dict) and key != "contract":
             if "/".join(inner) not in folders:
                 hint = f"Folders: {listed(folders)}.{did_you_mean('/'.join(inner), folders)}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, WORDS, enforced, is_number
+from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, MAPPINGS, NUMBERS, WORDS, enforced, is_number, json_of
 from sqlrun.load.dbt_keys import instead
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import ON_FAIL, SEVERITIES, Model
@@ -32,6 +32,7 @@ class Known:
     vars: Mapping[str, object]
     project: str = ""
     environment: Mapping[str, str | None] = field(default_factory=dict)
+    disabled: tuple[str, ...] = ()
 
 
 class Calls:
@@ -83,6 +84,9 @@ class Calls:
             message = f"`{unquoted}` in ref() is not in quotes" if unquoted else "ref() takes exactly one name"
             hint = f"Write the name in quotes: {{{{ ref('{(near or [shown])[0]}') }}}}"
             self.mistakes.append(Mistake("SR202", message, hint, "ref"))
+        elif name in self._known.disabled:
+            hint = "Enable it, or disable this model too: {{ config(enabled=false) }}"
+            self.mistakes.append(Mistake("SR202", f"the model `{name}` isn't enabled", hint, f"ref({name}"))
         elif name not in self._known.names:
             hint = f"Models and seeds: {listed(sorted(self._known.names))}.{did_you_mean(name, self._known.names)}"
             self.mistakes.append(Mistake("SR202", f"unknown model `{name}`", hint, f"ref({name}"))
@@ -130,6 +134,8 @@ class Calls:
                 self.config[key] = value
             elif key == "contract":
                 self.config["enforced"] = enforced(value)
+            elif key in MAPPINGS:
+                self.config[key] = json_of(value)
             elif key in CHOICES or key in NUMBERS or key in FLAGS or key in WORDS:
                 self.config[key] = value
             else:
@@ -152,6 +158,9 @@ class Calls:
             return None if isinstance(value, bool) else wrong
         if key in WORDS:
             return None if isinstance(value, str) else (f"config `{key}` must be a name", f"Write config({key}='a')")
+        if key in MAPPINGS:
+            hint = f"Write config({key}={{'owner': 'sales'}})"
+            return None if isinstance(value, Mapping) else (f"config `{key}` must be a mapping", hint)
         if key == "contract":
             wrong = "invalid config `contract`", "Write config(contract={'enforced': true})"
             return wrong if enforced(value) is None else None

@@ -62,6 +62,12 @@ def later(project: Project) -> Callable[[Model], Rendered | None]:
     return one
 
 
+def enabled(project: Project, models: Iterable[Model]) -> dict[str, bool | None]:
+    """Return what config() in each file says of `enabled`, None for nothing; mistakes are found later."""
+    engine = _Engine(project, project.vars)
+    return {model.file: engine.enabled(model) for model in models}
+
+
 def macros_are_right(project: Project) -> bool:
     """Return whether Jinja can read every macro."""
     engine = _Engine(project, project.vars)
@@ -119,7 +125,7 @@ class _Engine:
     ) -> None:
         names = dict.fromkeys((*(model.name for model in project.models), *(seed.name for seed in project.seeds)))
         sources = tuple((source.group, source.name) for source in project.sources)
-        known = Known(tuple(names), sources, values, project.name, project.environment)
+        known = Known(tuple(names), sources, values, project.name, project.environment, project.disabled)
         self.problems: list[Problem] = []
         self._project = project
         self._calls = Calls(known, CHECK_CHOICES if check else None)
@@ -249,6 +255,14 @@ class _Engine:
         if config.materialized != "view":
             self.problems.extend(histories.problems(model, config, lands=lands))
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
+
+    def enabled(self, model: Model) -> bool | None:
+        """Return the value of `enabled` in a model's config(); None if it has none. Problems are forgotten."""
+        found, self.problems = self.problems, []
+        self.render(model)
+        self.problems = found
+        value = self._calls.config.get("enabled")
+        return value if isinstance(value, bool) else None
 
     def _of_a_table(self, model: Model) -> Iterator[Problem]:
         """Yield a problem for every contract key that has no effect on a view, since nothing of a view is stored."""

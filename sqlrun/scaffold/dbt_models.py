@@ -29,9 +29,9 @@ def convert(made: Import) -> None:
         made.queries[path] = text
         entry = made.entries.get(name, {})
         values = dict(call.arguments) if call is not None else {}
-        enabled = dbt_jinja.value_of(values.get("enabled", "true"))
-        if enabled is False or (entry.get("config") or {}).get("enabled") is False:
-            _drop(path, name, made)
+        enabled = dbt_jinja.value_of(values["enabled"]) if "enabled" in values else None
+        if enabled is False or (enabled is None and (entry.get("config") or {}).get("enabled") is False):
+            made.disabled.add(name)
 
 
 def _setting(key: str, value: str, path: str, name: str, made: Import) -> tuple[str, str] | None:
@@ -48,18 +48,8 @@ def _setting(key: str, value: str, path: str, name: str, made: Import) -> tuple[
         return None
     if key in CONFIG_KEYS and not (key == "partition_by" and isinstance(plain, dict)):
         return key, value
-    if key != "enabled":
-        made.notes.append(f"{where}: `{key}` of config() was left out")
+    made.notes.append(f"{where}: `{key}` of config() was left out")
     return None
-
-
-def _drop(path: str, name: str, made: Import) -> None:
-    made.notes.append(f"models/{path}: left out, because it isn't enabled")
-    del made.queries[path]
-    for found in made.converted.values():
-        found.models = [node for node in found.models if node["name"] != name]
-        found.uses = [use for use in found.uses if use.table != name]
-        found.unit_tests = [test for test in found.unit_tests if test.get("model") != name]
 
 
 def below(queries: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -89,6 +79,9 @@ def add_tests(made: Import) -> None:
     models, names = made.models, set(made.models) | set(made.seeds)
     taken: set[str] = set()
     for query in (*queries, *made.singular):
+        if query.reads & made.disabled:
+            made.notes.append(f"{query.where}: the test was left out: {min(query.reads & made.disabled)} isn't enabled")
+            continue
         unknown = query.reads - names
         if unknown:
             made.notes.append(f"{query.where}: the test was left out: there is no table `{min(unknown)}`")

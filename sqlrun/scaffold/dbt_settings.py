@@ -18,6 +18,8 @@ QUIET = (
     "packages-install-path", "model-paths", "seed-paths", "macro-paths", "snapshot-paths", "test-paths",
     "analysis-paths", "docs-paths", "asset-paths", "vars", "models", "seeds", "dbt-cloud", "flags",
 )  # fmt: skip
+# Settings of folders that mean the same.
+TAKEN = ("enabled", "meta", "docs", "group", "access")
 TARGET = re.compile(r"\btarget\.(?!type\b)(\w+)")
 
 
@@ -37,6 +39,10 @@ def layers(settings: Mapping[str, Any], made: Import) -> dict[str, dict[str, Any
             found.setdefault(folder, {})[key] = dbt_contracts.stored(str(value), where, made.notes)
         elif key == "tags":
             found.setdefault(folder, {})[key] = [value] if isinstance(value, str) else list(value)
+        elif key in TAKEN:
+            found.setdefault(folder, {})[key] = value
+            if key == "enabled" and value is False:
+                made.disabled |= {name for name, path in made.models.items() if path.startswith(f"{folder}/")}
         else:
             made.notes.append(f"{where}: `{key}` was left out")
     return found

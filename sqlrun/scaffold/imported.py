@@ -31,6 +31,8 @@ class Import:
     library: Library = field(default_factory=Library)
     # Local packages: name, folder, settings.
     local: list[tuple[str, Path, Mapping[str, Any]]] = field(default_factory=list)
+    # Models that aren't enabled.
+    disabled: set[str] = field(default_factory=set)
     # Names of the project and of its local packages.
     packages: list[str] = field(default_factory=list)
     # Texts of macros by name.

@@ -32,6 +32,8 @@ def unit_tests(reader: Reader, known: Known) -> tuple[UnitTest, ...]:
     if not isinstance(reader.root, Mapping):
         return ()
     for item, place in reader.items(reader.root, "unit_tests", "the file"):
+        if isinstance(item, Mapping) and reader.text(item, "model") in known.disabled:
+            continue
         item = mapping(reader, item, place, "a unit test", TEST_KEYS, ("name", "model"))
         test = _unit_test(reader, item, place, known)
         if enabled(reader, item):

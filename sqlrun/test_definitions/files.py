@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from sqlrun.errors import Place, Problem
+from sqlrun.load.contract_files import facts
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.project import Column, Macro, Model, Project, UnitTest
@@ -52,13 +53,14 @@ def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[Un
         fixtures=_fixtures(folder, files),
         functions=project.functions,
         vars=_vars(project) if any("overrides" in written.text for written in files) else (),
+        disabled=project.disabled,
     )
     tests: list[UnitTest] = []
     named = {key: frozenset(_WORD.findall(key)[1:]) for key in known.inputs}
     for written in files:
         source: list[object] = [written.file, written.text, _dependencies(written.text, known, named)]
         if written.of_macros:
-            source += [[[macro.name, macro.text] for macro in project.macros], project.vars]
+            source += [[[macro.name, macro.text] for macro in project.macros], facts(project.seen_by_templates)]
         make = partial(_tests, folder, written, known, project)
         tests += folder.cached("tests", source, tuple[UnitTest, ...], make)
     _unique(folder, tests, {written.file: written.text for written in files})
@@ -109,7 +111,7 @@ def _dependencies(text: str, known: Known, named: Mapping[str, frozenset[str]]) 
         if escapes or _words(name.rpartition(".")[0]) <= words
     ]
     others = [sorted(known.macros), sorted(known.vars)] if "overrides" in words or escapes else []
-    return [inputs, fixtures, others, known.functions]
+    return [inputs, fixtures, others, known.functions, known.disabled]
 
 
 def _facts(one: Input) -> list[object]:

@@ -52,6 +52,7 @@ class Known:
     fixtures: Mapping[str, tuple[Fixture, ...]] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
     vars: Collection[str] = ()
+    disabled: Collection[str] = ()  # models that aren't enabled: their tests are left out
 
     @property
     def models(self) -> tuple[str, ...]:

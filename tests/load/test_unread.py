@@ -109,7 +109,7 @@ def test_files_that_do_not_land_are_reported_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [("unique_key", "grain"), ("pre-hook", "no statements"), ("alias", "Rename the file"), ("enabled", "move it out")],
+    [("unique_key", "grain"), ("pre-hook", "no statements"), ("schema", "Rename the file"), ("grants", "permissions")],
 )
 def test_a_dbt_key_is_refused_with_its_replacement(tmp_path: Path, key: str, said: str) -> None:
     """In the contract, and in the SQL, which has no hyphens."""

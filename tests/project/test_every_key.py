@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from sqlrun.artifacts.manifest import manifest
+from sqlrun.artifacts.nodes import Naming
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.graph.selectors import select
@@ -157,6 +159,42 @@ def always(site: Site, result: Any) -> object:
     return result.published
 
 
+def in_manifest(name: str, *path: str) -> Callable[[Site, Any], object]:
+    """The word changes no result, and the manifest has it."""
+
+    def shown(site: Site, result: Any) -> bool:
+        project = site.prepared.project
+        naming = Naming(project, "s", "spark", frozenset(seed.name for seed in project.seeds))
+        made = manifest(site.prepared.workspace, naming, START, "a")
+        value: Any = next(node for key, node in made["nodes"].items() if key.endswith(f".{name}"))
+        for key in path:
+            value = value[key]
+        return bool(result.published) and value == "marked"
+
+    return shown
+
+
+def gone(name: str) -> Callable[[Site, Any], object]:
+    """The model is no part of the project."""
+    return lambda site, result: site.prepared.project.disabled == (name,) and name not in {n.name for n in result.nodes}
+
+
+def words(name: str) -> dict[str, Case]:
+    """Return the cases of words for people and tools."""
+    return {
+        "meta": Case(setting(meta={"a": "marked"}), in_manifest(name, "meta", "a")),
+        "docs": Case(setting(docs={"node_color": "marked"}), in_manifest(name, "docs", "node_color")),
+        "group": Case(setting(group="marked"), in_manifest(name, "group")),
+        "access": Case(setting(access="nobody"), "SR110"),
+        "config:meta": Case(config(meta={"a": "marked"}), in_manifest(name, "config", "meta", "a")),
+        "config:docs": Case(config(docs={"node_color": "marked"}), in_manifest(name, "config", "docs", "node_color")),
+        "config:group": Case(config(group="marked"), in_manifest(name, "config", "group")),
+        "config:access": Case(config(access="nobody"), "SR110"),
+        "config:alias": Case(config(alias="marked"), in_manifest(name, "config", "alias")),
+        "column:meta": Case(of_column("n", meta={"a": "marked"}), in_manifest(name, "columns", "n", "meta", "a")),
+    }
+
+
 def plain(name: str) -> Callable[[Site, Any], object]:
     """The table's files may have no deletion vectors: readers of Delta's first version open it."""
 
@@ -190,6 +228,8 @@ def kept(name: str) -> dict[str, Case]:
         return Case(write, quarantined if lands else fails("not_be_null", "table"), missing)
 
     return {
+        **words(name),
+        "config:enabled": Case(config(enabled=False), "SR202"),
         "name": Case(setting(name="another"), "SR105"),
         "grain": Case(setting(grain=[key]), unique, lines=same),
         "repeats": Case(setting(grain=["id"], repeats=True), warns("repeats") if lands else "SR110", same),
@@ -236,7 +276,8 @@ def of_view() -> dict[str, Case]:
     made["config:materialized"] = Case(config(materialized="view"), always)
     made["config:tags"] = Case(config(tags=["hot"]), tagged("view"))
     made["column:tags"] = Case(of_column("n", tags=["pii"]), always)
-    return made
+    made["config:enabled"] = Case(config(enabled=False), gone("view"))
+    return made | words("view")
 
 
 def of_seed() -> dict[str, Case]:
@@ -255,6 +296,8 @@ def of_seed() -> dict[str, Case]:
             "column:data_type": Case(of_column("id", data_type="int"), "SR113"),
             "column:nulls": Case(of_column("n", nulls=False), "SR113", rows=empty),
             "column:tags": Case(of_column("n", tags=["pii"]), always),
+            "meta": Case(setting(meta={"a": "marked"}), in_manifest("seed", "meta", "a")),
+            "column:meta": Case(of_column("n", meta={"a": "marked"}), in_manifest("seed", "columns", "n", "meta", "a")),
             "column:constraints:foreign_key": Case(said("constraints", "foreign_key"), "SR110"),
             "column:data_tests:accepted_values": Case(said("data_tests", "accepted_values"), "SR110"),
             "column:data_tests:relationships": Case(said("data_tests", "relationships"), "SR110"),
@@ -289,6 +332,7 @@ def of_source() -> dict[str, Case]:
                 of_column("id", data_type="int"), lambda site, result: result.nodes[2].quarantined == 2
             ),
             "column:nulls": Case(of_column("n", nulls=False), quarantined, missing),
+            "column:meta": Case(of_column("n", meta=[1]), "SR103"),
             "column:nulls_inside": Case(of_column("n", nulls_inside=True), "SR102"),
             "column:tags": Case(of_column("n", tags=["pii"]), always),
         }

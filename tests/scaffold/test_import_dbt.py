@@ -60,7 +60,7 @@ def test_the_report_names_what_changed_and_nothing_is_written_without_being_aske
 
     assert done.exit_code == 0
     for said in (
-        "models/schema.yml: customers: `meta` was left out",
+        "models/schema.yml: customers: `latest_version` was left out",
         "`generate_schema_name` was left out",
         "models/staging/stg_orders.sql: stored as a table, because its tests read stored rows",
         "Nothing was written. Write the project with --write FOLDER.",
@@ -113,8 +113,8 @@ def test_the_report_names_what_changed_and_nothing_is_written_without_being_aske
         ),
         (
             "models/a.sql",
-            "{{ config(enabled=false) }} select 1 as n\n",
-            "models/a.sql: left out, because it isn't enabled",
+            "{{ config(schema='x') }} select 1 as n\n",
+            "models/a.sql: `schema` of config() was left out",
         ),
         ("models/more.yml", "metrics: []\n", "models/more.yml: `metrics` has no equal, and was left out"),
         (
@@ -533,3 +533,33 @@ unit_tests:
     assert exposure.depends_on == ("orders", "customers")
     assert exposure.description == "One of `placed`, `completed` and `returned`."
     assert run("--project-dir", out, "test", "--select", "stg_customers").exit_code == 0
+
+
+def test_words_for_tools_and_models_that_are_not_enabled_are_kept(tmp_path: Path) -> None:
+    """With their files, so that they can be enabled again; their tests are left out."""
+    settings = dbt_project.FILES["dbt_project.yml"] + "    old:\n      +enabled: false\n      +meta: {owner: x}\n"
+    text = """
+models:
+  - name: off
+    config: {enabled: false, group: sales}
+    columns:
+      - {name: order_id, meta: {pk: true}, tests: [unique, relationships: {to: ref('orders'), field: order_id}]}
+  - name: older
+    access: private
+    columns: [{name: order_id, tests: [dbt_utils.not_constant]}]
+"""
+    files = {
+        "dbt_project.yml": settings,
+        "models/off.sql": "select order_id from {{ ref('orders') }}\n",
+        "models/old/older.sql": "select order_id from {{ ref('orders') }}\n",
+        "models/off.yml": text,
+    }
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    assert "models/off.yml: older.order_id: the test was left out: older isn't enabled" in done.output
+    project = pipeline.prepare(out).project
+    assert project.disabled == ("off", "older")
+    assert 'enabled = false\nmeta = {owner = "x"}\n' in (out / "pyproject.toml").read_text()
+    assert "access: private" in (out / "models" / "off.yml").read_text()

@@ -132,6 +132,7 @@ models:
   - name: customers
     description: One row for each customer.
     meta: {owner: nobody}
+    latest_version: 1
     columns:
       - name: customer_id
         description: Primary key
