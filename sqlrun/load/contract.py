@@ -93,7 +93,8 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
                 "SR738", column.place, f"the column name `{column.name}` is reserved for sqlrun", "Choose another name."
             )
     if not is_open:
-        _known_columns(reader, node, "grain", grain, found, name)
+        if node.get("grain") is not None:  # else it follows from a column that is unique
+            _known_columns(reader, node, "grain", grain, found, name)
         partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
         _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
     repeats = reader.flag(node, "repeats", False)

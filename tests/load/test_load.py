@@ -95,6 +95,7 @@ models:
         ("[{name: a, data_tests: [{unique: {name: once}}]}]", ("a",)),
         ("[{name: a, data_tests: unique}]", ("a",)),
         ("[{name: a, data_tests: [not_null]}]", ()),
+        ("[{name: a, data_type: int, tests: [unique]}, {name: b, data_type: int}]", ("a",)),
     ],
 )
 def test_a_unique_column_is_the_grain(tmp_path, tests, grain):
