@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,6 +156,15 @@ def _column(where: str, model: str, node: Mapping[str, Any], terms: Terms, found
             case _:
                 found.notes.append(f"{where}.{name}: `{key}` was left out")
     return {key: value for key, value in made.items() if value != ""}
+
+
+def uses_of(where: str, table: str, node: Mapping[str, Any]) -> Iterator[Use]:
+    """Yield the uses of tests on a table, and on its columns."""
+    for test in (*(node.get("tests") or ()), *(node.get("data_tests") or ())):
+        yield dbt_tests.use_of(where, table, "", test)
+    for column in node.get("columns") or ():
+        for test in (*(column.get("tests") or ()), *(column.get("data_tests") or ())):
+            yield dbt_tests.use_of(f"{where}.{column.get('name')}", table, str(column.get("name")), test)
 
 
 def _is_native(use: Use, terms: Terms, found: Converted) -> bool:

@@ -49,6 +49,7 @@ def read(root: Path, settings: Mapping[str, Any], made: Import) -> None:
     terms = Terms(blocks, frozenset(made.library.own), dbt_models.below(dict(zip(made.queries, written, strict=True))))
     for room in rooms:
         _contracts(room, terms, made)
+    for room in rooms:
         _seeds(room, dbt_settings.seed_types(room.settings, room.name or made.name, made.notes), made)
         _others(room, made)
 
@@ -113,8 +114,8 @@ def _macros(room: Rooms, made: Import) -> None:
             text = dbt_files.text(file, room.root)
             where = file.relative_to(room.root).as_posix()
             for name, macro in dbt_jinja.generic_tests(text):
-                made.library.own[name] = macro
-                made.macros[f"test_{name}"] = macro
+                if made.macros.setdefault(f"test_{name}", macro) is macro:
+                    made.library.own[name] = macro
             variants = []
             for name, macro in dbt_jinja.macros(text) if base in room["macros"] else ():
                 variant = dbt_jinja.VARIANT.fullmatch(name)
@@ -124,8 +125,8 @@ def _macros(room: Rooms, made: Import) -> None:
                     made.notes.append(f"{where}: `{name}` was left out: sqlrun has its own")
                 elif variant is not None and variant[1] not in dbt_jinja.OURS:
                     variants.append(name)
-                else:
-                    made.macros[name] = macro
+                elif made.macros.setdefault(name, macro) != macro:
+                    made.notes.append(f"{where}: `{name}` was left out: another macro has this name")
             if variants:
                 made.notes.append(f"{where}: other adapters' macros were left out: {', '.join(variants)}")
             for word in ("materialization", "snapshot"):

@@ -8,6 +8,7 @@ from typing import Any
 from sqlrun.load.contract import CONFIG_KEYS
 from sqlrun.scaffold import dbt_contracts, dbt_jinja, dbt_tests
 from sqlrun.scaffold.dbt_jinja import READ
+from sqlrun.scaffold.dbt_types import TYPES
 from sqlrun.scaffold.imported import Import
 
 
@@ -50,6 +51,25 @@ def _setting(key: str, value: str, path: str, name: str, made: Import) -> tuple[
         return key, value
     made.notes.append(f"{where}: `{key}` of config() was left out")
     return None
+
+
+def leave_out_types(made: Import, layers: Mapping[str, Mapping[str, Any]]) -> None:
+    """Leave out the types of columns where no contract is enforced: there dbt only shows them, and may lack some."""
+    if any((layer.get("contract") or {}).get("enforced") for layer in layers.values()):
+        made.enforced |= set(made.models)
+        return
+    for name, entry in made.entries.items():
+        call = dbt_jinja.config_call(made.queries.get(made.models.get(name, ""), ""))
+        in_query = dbt_jinja.value_of(dict(call.arguments).get("contract", "none")) if call is not None else None
+        contract = in_query or (entry.get("config") or {}).get("contract") or {}
+        columns = [column for column in entry.get("columns", ()) if "data_type" in column]
+        for column in columns:
+            kind = str(column["data_type"])
+            column["data_type"] = TYPES.get(kind.lower(), kind)
+            if isinstance(contract, Mapping) and contract.get("enforced"):
+                made.enforced.add(name)
+            else:
+                made.types[name, column["name"]] = column.pop("data_type")
 
 
 def below(queries: Mapping[str, str]) -> dict[str, frozenset[str]]:

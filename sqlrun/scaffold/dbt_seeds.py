@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlrun.scaffold import dbt_files, dbt_tests, samples, tables
+from sqlrun.scaffold import dbt_contracts, dbt_files, samples, tables
+from sqlrun.scaffold.dbt_types import TYPES
 from sqlrun.scaffold.imported import Import
 
-TYPES = {
-    "varchar": "string", "text": "string", "integer": "int", "numeric": "decimal(18,2)", "float": "double",
-    "datetime": "timestamp", "bool": "boolean",
-}  # fmt: skip
+# Keys of a seed that are taken, or that have no effect on rows.
+KNOWN = (
+    "name", "description", "columns", "tests", "data_tests", "meta", "config", "config.column_types",
+    "config.+column_types",
+)  # fmt: skip
 
 
 def read(
@@ -46,23 +48,27 @@ def _entry(
     about = {str(column.get("name")).lower(): column for column in node.get("columns") or ()}
     entry: dict[str, Any] = {"name": file.stem}
     entry |= {"description": str(node["description"])} if node.get("description") else {}
+    entry |= {"meta": node["meta"]} if node.get("meta") else {}
+    config = node.get("config") or {}
+    for key in (*node, *(f"config.{key}" for key in config)):
+        if key not in KNOWN:
+            made.notes.append(f"seeds/{file.name}: `{key}` was left out")
+    never: set[str] = set()
+    for use in dbt_contracts.uses_of(f"seeds/{file.name}", file.stem, node):
+        if use.word == "unique" and use.column and not use.settings and "grain" not in entry:
+            entry["grain"] = [use.column]
+        elif use.word == "not_null" and use.column and not use.settings:
+            never.add(use.column.lower())
+        else:
+            made.uses.append(use)
     columns = []
     for column in table.columns:
         kind = given.get(column.name.lower(), column.type)
         said = about.get(column.name.lower(), {})
         written: dict[str, Any] = {"name": column.name, "data_type": TYPES.get(kind.lower(), kind)}
-        written |= {"description": str(said["description"])} if said.get("description") else {}
-        for test in (*(said.get("tests") or ()), *(said.get("data_tests") or ())):
-            use = dbt_tests.use_of(f"seeds/{file.name}: {column.name}", file.stem, column.name, test)
-            if use.word == "unique" and not use.settings and "grain" not in entry:
-                entry["grain"] = [column.name]
-            elif use.word == "not_null" and not use.settings:
-                written["nulls"] = False
-            else:
-                made.uses.append(use)
+        written |= {key: said[key] for key in ("description", "meta") if said.get(key)}
+        written |= {"nulls": False} if column.name.lower() in never else {}
         columns.append(written)
-    for test in (*(node.get("tests") or ()), *(node.get("data_tests") or ())):
-        made.uses.append(dbt_tests.use_of(f"seeds/{file.name}", file.stem, "", test))
     return {**entry, "columns": columns}
 
 

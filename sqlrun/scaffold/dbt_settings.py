@@ -18,8 +18,10 @@ QUIET = (
     "packages-install-path", "model-paths", "seed-paths", "macro-paths", "snapshot-paths", "test-paths",
     "analysis-paths", "docs-paths", "asset-paths", "vars", "models", "seeds", "dbt-cloud", "flags",
 )  # fmt: skip
+# Settings whose values are mappings; any other mapping is a folder.
+OF_MAPPINGS = ("column_types", "meta", "docs", "contract")
 # Settings of folders that mean the same.
-TAKEN = ("enabled", "meta", "docs", "group", "access")
+TAKEN = ("enabled", "meta", "docs", "group", "access", "contract")
 TARGET = re.compile(r"\btarget\.(?!type\b)(\w+)")
 
 
@@ -62,7 +64,7 @@ def seed_types(settings: Mapping[str, Any], name: str, notes: list[str]) -> dict
 def _walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str, Any]]:
     for key, value in node.items() if isinstance(node, Mapping) else ():
         name = str(key)
-        if isinstance(value, Mapping) and not name.startswith("+") and name not in ("column_types", "meta"):
+        if isinstance(value, Mapping) and not name.startswith("+") and name not in OF_MAPPINGS:
             yield from _walk(value, (*path, name))
         else:
             yield "/".join(path), name.removeprefix("+").replace("-", "_"), value

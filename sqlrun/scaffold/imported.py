@@ -31,6 +31,10 @@ class Import:
     library: Library = field(default_factory=Library)
     # Local packages: name, folder, settings.
     local: list[tuple[str, Path, Mapping[str, Any]]] = field(default_factory=list)
+    # Types that columns have in dbt's files, where no contract is enforced, by model and column.
+    types: dict[tuple[str, str], str] = field(default_factory=dict)
+    # Models whose contracts are enforced.
+    enforced: set[str] = field(default_factory=set)
     # Models that aren't enabled.
     disabled: set[str] = field(default_factory=set)
     # Names of the project and of its local packages.
@@ -53,10 +57,18 @@ class Import:
         """Return the seed or the identifier that each declared source is read from."""
         return {
             (str(group.get("name")), str(table.get("name"))): str(table.get("identifier") or table.get("name"))
+            for group, table in self.source_tables
+        }
+
+    @property
+    def source_tables(self) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """Return the entries of sources, each with its group's."""
+        return [
+            (group, table)
             for found in self.converted.values()
             for group in found.sources
             for table in group.get("tables") or ()
-        }
+        ]
 
     def source(self, group: str, table: str) -> str | None:
         """Return the seed that a source is; None if it is none."""

@@ -563,3 +563,88 @@ models:
     assert project.disabled == ("off", "older")
     assert 'enabled = false\nmeta = {owner = "x"}\n' in (out / "pyproject.toml").read_text()
     assert "access: private" in (out / "models" / "off.yml").read_text()
+
+
+def test_what_yaml_files_only_document_needs_no_edit(tmp_path: Path) -> None:
+    """dbt compares neither columns nor types with a query, unless a contract is enforced."""
+    schema = dbt_project.FILES["models/schema.yml"].replace(
+        "      - name: customer_id\n        description: Primary key\n",
+        "      - {name: total_order_amount, description: There is none}\n"
+        "      - name: customer_id\n        data_type: varchar\n        description: Primary key\n",
+    )
+    files = {
+        "models/schema.yml": schema,
+        "models/typed.sql": "select {{ 'nullif(null, null)' }} as nothing, order_id from {{ ref('orders') }}\n",
+        "models/typed.yml": "models:\n  - name: typed\n    columns: [{name: nothing, data_type: text}]\n",
+        "models/fixed.sql": "{{ config(contract={'enforced': true}) }}\nselect order_id from {{ ref('orders') }}\n",
+        "models/fixed.yml": "models:\n  - name: fixed\n    columns: [{name: order_id, data_type: integer}]\n",
+    }
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    assert "models/customers.sql: the column total_order_amount was left out of its contract" in done.output
+    found = {model.name: model for model in pipeline.prepare(out).project.models}
+    assert next((column.name, column.type) for column in found["customers"].columns) == ("customer_id", "bigint")
+    assert "data_type: string" in (out / "models" / "typed.yml").read_text()
+    assert "data_type" not in (out / "models" / "schema.yml").read_text()
+    assert found["fixed"].config.enforced or "enforced" in (out / "models" / "fixed.sql").read_text()
+
+
+def test_the_report_lists_what_is_left_to_edit(tmp_path: Path) -> None:
+    """Also without a folder to write to."""
+    source = dbt_project.write(tmp_path / "dbt", {"models/late.sql": "select * from {{ ref('nothing') }}\n"})
+    before = sorted(tmp_path.rglob("*"))
+    done = run("import-dbt", source)
+
+    assert done.exit_code == 0 and "Left to edit by hand:" in done.output and "SR202 models/late.sql:1" in done.output
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_tests_of_sources_and_seeds_are_run_or_named(tmp_path: Path) -> None:
+    text = """
+sources:
+  - name: shop
+    freshness: {warn_after: {count: 1, period: day}}
+    tables:
+      - name: raw_orders
+        columns: [{name: status, tests: [{accepted_values: {values: [placed]}}]}]
+      - name: elsewhere
+        columns: [{name: id, tests: [unique]}]
+seeds:
+  - name: raw_orders
+    meta: {from: till}
+    docs: {show: false}
+    config: {quote_columns: true}
+    columns: [{name: id, meta: {pk: true}, data_tests: [not_null, unique]}]
+"""
+
+    out, done = imported(tmp_path, {"models/more.yml": text})
+
+    assert done.exit_code == 0, done.output
+    for said in (
+        "source shop.elsewhere: its tests were left out. Put them on the model that reads it",
+        "source shop.raw_orders: `freshness` was left out",
+        "seeds/raw_orders.csv: `docs` was left out",
+        "seeds/raw_orders.csv: `config.quote_columns` was left out",
+    ):
+        assert said in done.output
+    prepared = pipeline.prepare(out)
+    assert "raw_orders__status__accepted_values" in prepared.names
+    (seed,) = (one for one in prepared.project.seeds if one.name == "raw_orders")
+    assert seed.grain == ("id",) and not seed.columns[0].nullable
+    assert (seed.meta, seed.columns[0].meta) == ('{"from": "till"}', '{"pk": true}')
+
+
+def test_the_projects_own_macro_comes_before_a_packages(tmp_path: Path) -> None:
+    files = {
+        "packages/p/dbt_project.yml": "name: p\n",
+        "packages/p/macros/m.sql": "{% macro cents_to_euros(n) %}0{% endmacro %}\n",
+        "packages.yml": "packages: [{local: packages/p}]\n",
+    }
+
+    out, done = imported(tmp_path, files)
+
+    assert done.exit_code == 0, done.output
+    assert "macros/m.sql: `cents_to_euros` was left out: another macro has this name" in done.output
+    assert "100.0" in (out / "macros" / "cents_to_euros.sql").read_text()
