@@ -103,6 +103,8 @@ def _local(root: Path, where: str, made: Import, above: tuple[Path, ...]) -> Non
         return
     settings = dbt_files.yaml(folder / SETTINGS, folder, dbt_files.SETTINGS)
     name = str(settings.get("name") or folder.name)
+    if bad_name(name):
+        raise UsageError(f"the package {where} has the invalid name {name!r}. {bad_name(name)}")
     made.local.append((name, folder, settings))
     made.packages.append(name)
     _packages(folder, made, (*above, folder))

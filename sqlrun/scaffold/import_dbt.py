@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sqlrun import pipeline
 from sqlrun.errors import Problem, ProjectError, UsageError
@@ -41,8 +43,7 @@ def import_dbt(folder: Path, out: Path | None) -> tuple[list[str], bool]:
     settings = dbt_files.yaml(root / SETTINGS, root, dbt_files.SETTINGS)
     made = Import(str(settings.get("name") or "project"))
     made.packages.append(made.name)
-    profiles = root / "profiles.yml"
-    found = dbt_files.yaml(profiles, root, dbt_files.PROFILES) if profiles.is_file() else {}
+    profiles = _profiles(root, made)
     dbt_folders.read(root, settings, made)
     _without_models(made)
     _sources(made)
@@ -50,7 +51,7 @@ def import_dbt(folder: Path, out: Path | None) -> tuple[list[str], bool]:
     dbt_models.convert(made)
     dbt_models.leave_out_types(made, layers)
     dbt_models.add_tests(made)
-    files = dbt_settings.files(settings, found, layers, made)
+    files = dbt_settings.files(settings, profiles, layers, made)
     dbt_models.store_views(made, layers)
     _written(made)
     made.files |= files
@@ -65,6 +66,17 @@ def import_dbt(folder: Path, out: Path | None) -> tuple[list[str], bool]:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return _ended(out, lines, left)
+
+
+def _profiles(root: Path, made: Import) -> Mapping[str, Any]:
+    """Return the profiles, {} if there are none or they can't be read: a project is the same without."""
+    file = root / "profiles.yml"
+    try:
+        found = dbt_files.yaml(file, root, dbt_files.PROFILES) if file.is_file() else {}
+    except (ProjectError, UsageError):
+        made.notes.append("profiles.yml: it can't be read, and was left out")
+        return {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _existing(out: Path) -> Path:

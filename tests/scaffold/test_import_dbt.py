@@ -420,6 +420,10 @@ def test_a_local_package_is_a_part_of_the_project(tmp_path: Path) -> None:
         ({"packages.yml": "packages:\n  - local: ../../elsewhere\n"}, "is neither in the project nor beside it"),
         ({"packages.yml": "packages:\n  - local: packages/none\n"}, "the package packages/none has no dbt_project.yml"),
         ({"packages.yml": "packages: 3\n"}, "`packages` must be a list"),
+        (
+            {"packages/p/dbt_project.yml": "name: ../../p\n", "packages.yml": "packages: [{local: packages/p}]\n"},
+            "the package packages/p has the invalid name '../../p'",
+        ),
         ({"pyproject.toml": "[tool.sqlrun]\nname = 'a'\n"}, "is a project of sqlrun already"),
         (
             {
@@ -482,6 +486,12 @@ def test_nothing_is_left_behind_by_a_failure(tmp_path: Path, monkeypatch: pytest
 
     assert done.exit_code != 0 and len(written) == 5
     assert sorted(file.name for file in tmp_path.iterdir()) == ["dbt"]
+
+
+def test_profiles_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    _, done = imported(tmp_path, {"profiles.yml": "bakery: {{ env_var('X') }}: [\n"})
+
+    assert done.exit_code == 0 and "profiles.yml: it can't be read, and was left out" in done.output
 
 
 def test_a_target_that_templates_read_is_a_setting(tmp_path: Path) -> None:
