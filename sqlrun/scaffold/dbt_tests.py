@@ -54,7 +54,7 @@ class Query:
 
 @dataclass
 class Library:
-    """The generic tests that can be called: the project's by name, and by package those that come with sqlrun."""
+    """The generic tests that can be called: the project's by name, and, by package, the tests that come with sqlrun."""
 
     own: dict[str, str] = field(default_factory=dict)
     along: dict[str, dict[str, str]] = field(default_factory=dict)
