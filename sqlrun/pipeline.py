@@ -13,7 +13,6 @@ from sqlrun.errors import Problem, ProjectError
 from sqlrun.expectations import relationships, validate
 from sqlrun.graph import cascades, graph
 from sqlrun.graph.graph import Graph
-from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.landing import drops, letters
 from sqlrun.load import load, profile
@@ -211,8 +210,3 @@ def published_ledger(root: Path, name: str | None, env: str | None = None) -> Le
     found = profile.load(root, name or settings.profile)
     limit_statements(found.statement_timeout)
     return Ledger(found.warehouse, settings.name, env)
-
-
-def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the selected models and seeds."""
-    return select_nodes(prepared.graph, select, exclude)

@@ -35,7 +35,7 @@ from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.serialize import Partial, form, partly
 
 # Parts of a project that models depend on individually; every model depends on all other parts.
-PARTS = ("root", "models", "seeds", "sources", "macros", "suites", "exposures")
+PARTS = ("root", "models", "seeds", "sources", "macros", "suites", "exposures", "selectors")
 
 
 class _Wrong(Exception):

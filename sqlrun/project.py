@@ -536,6 +536,27 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """What a named selector means: a selector, or several of them; `without` are subtracted from the result."""
+
+    text: str = ""  # a selector as on the command line, if there are no parts
+    parts: tuple[Choice, ...] = ()
+    is_union: bool = True  # of the parts; else their intersection
+    without: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A named selector of selectors.yml; the default one applies to commands without any selector."""
+
+    name: str
+    choice: Choice
+    place: Place
+    description: str = ""
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """Everything that the analyst wrote, read once. Names are unique among models and seeds together."""
 
@@ -555,6 +576,7 @@ class Project:
     target: Row = field(default_factory=dict)  # what templates see as `target`, the same in all environments
     environment: Mapping[str, str | None] = field(default_factory=dict)  # declared variables, None if it isn't set
     disabled: tuple[str, ...] = ()  # names of models that aren't enabled, and so are none of `models`
+    selectors: tuple[Selector, ...] = ()
 
     def landed(self, tables: Iterable[str]) -> tuple[Source, ...]:
         """Return those of the sources, given by their names in compiled SQL, whose lines land."""

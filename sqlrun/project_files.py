@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sqlrun.errors import ProjectError
 from sqlrun.expectations import sql_check_files
+from sqlrun.graph import named_selectors
 from sqlrun.load import load
 from sqlrun.load.folder import Folder
 from sqlrun.load.load import Loaded
@@ -26,7 +27,7 @@ SWITCH = re.compile(r"\benabled\s*=")
 
 def read(root: Path, cache: Cache | None = None) -> Loaded:
     """Return the project as far as it could be read, with its problems; see `load.read`."""
-    return load.read(root, cache, (unit_files.attach, sql_check_files.attach), _infer)
+    return load.read(root, cache, (unit_files.attach, sql_check_files.attach, named_selectors.attach), _infer)
 
 
 def _infer(folder: Folder, project: Project) -> Project:

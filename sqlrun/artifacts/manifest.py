@@ -25,7 +25,7 @@ NONE: Mapping[str, Values] = {
 def manifest(workspace: Workspace, naming: Naming, at: datetime, invocation: str) -> Values:
     """Return the document; `at` is the time of writing, `invocation` the id of the run of the command."""
     project = workspace.project
-    tables = {naming.id_of(one.name): nodes.seed(naming, one, workspace.prints[one.name]) for one in project.seeds}
+    tables = {naming.id_of(one.name): nodes.seed(naming, one) for one in project.seeds}
     for model in workspace.models:
         node = nodes.model(naming, workspace, model)
         tables[node["unique_id"]] = node

@@ -165,12 +165,12 @@ def compiled_code(naming: Naming, rendered: Rendered) -> str:
     return text
 
 
-def seed(naming: Naming, one: Seed, fingerprint: str) -> Values:
-    """Return the node of a seed; its checksum is that of its fingerprint."""
+def seed(naming: Naming, one: Seed) -> Values:
+    """Return the node of a seed; its checksum is that of its types and rows."""
     node = naming.common("seed", one.name, one.file, naming.id_of(one.name))
     return {
         **node,
-        **naming.relational(one.name, one.contract_file, fingerprint),
+        **naming.relational(one.name, one.contract_file, repr(([column.type for column in one.columns], one.rows))),
         "raw_code": "",
         "config": {"enabled": True, "materialized": "seed", "tags": [], "meta": _mapping(one.meta)},
         "tags": [],

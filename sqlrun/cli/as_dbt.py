@@ -1,7 +1,8 @@
 """`sqlrun-dbt`: dbt's command line for programs that run dbt. Shell: the command line, the environment, files.
 
 It translates dbt's commands and options into those of sqlrun. What has no equal is an error before
-anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT and DBT_TARGET_PATH count, too.
+anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT, DBT_TARGET_PATH and DBT_STATE count,
+too.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-k
 ONE = (
     "--project-dir", "--target", "-t", "--threads", "--vars", "--log-format", "--target-path", "--output",
     "--profile", "--profiles-dir", "--log-path", "--log-level", "--log-level-file", "--log-format-file",
-    "--printer-width", "--indirect-selection",
+    "--printer-width", "--indirect-selection", "--state", "--selector",
 )  # fmt: skip
 # Options that change nothing: sqlrun has no such thing, or always does it.
 NOTHING = (
@@ -125,6 +126,8 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         raise UsageError("sqlrun-dbt has no --vars: write [tool.sqlrun.vars] in pyproject.toml")
     if head in SELECTING:
         arguments += _selection(command[0], given)
+        state = given.get("--state", environment.get("DBT_STATE", ""))
+        arguments += ["--state", state] if state else []
     if head in PROFILED and (target := given.get("--target", "")):
         arguments += ["--profile", target]
     if head == "build":
@@ -157,6 +160,10 @@ def _selection(command: str, given: Mapping[str, str]) -> list[str]:
     types = [f"resource_type:{kind}" for kind in given.get("--resource-type", "").split() if kind in ("model", "seed")]
     limit = LIMITS.get(command, "")
     parts = given.get("--select", "").split() or ([] if not (types or limit) else ["fqn:*"])
+    if name := given.get("--selector", ""):
+        if "--select" in given or "--exclude" in given:
+            raise UsageError("--selector excludes --select and --exclude: write them into the selector")
+        parts = [f"selector:{name}"]
     if types:
         parts = [f"{part},{kind}" for part in parts for kind in types]
     if limit:

@@ -12,7 +12,19 @@ import click
 from click.core import ParameterSource
 
 from sqlrun.cli import quality, servers, sources, ticks, unit_tests
-from sqlrun.cli.options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, selection, utc_now
+from sqlrun.cli.options import (
+    ENV,
+    EXCLUDE,
+    FOLDER,
+    PROFILE,
+    SELECT,
+    SELECTOR,
+    STATE,
+    Selecting,
+    report_errors,
+    selection,
+    utc_now,
+)
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
 
@@ -85,7 +97,7 @@ def leave() -> None:
         gc.freeze()
 
 
-@main.command()
+@main.command(cls=Selecting)
 @selection
 @click.option("--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now.")
 @click.option("--every", metavar="STEP", help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m.")
@@ -176,17 +188,21 @@ def import_command(folder: Path, out: Path | None) -> None:
     sys.exit(0 if is_valid else 1)
 
 
-@main.command("compile")
+@main.command("compile", cls=Selecting)
 @SELECT
 @EXCLUDE
+@SELECTOR
+@STATE
 @PROFILE
 @click.pass_obj
 @report_errors
-def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], profile: str | None) -> None:
+def compile_command(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None, profile: str | None
+) -> None:
     """Check the project, and write the SQL of models to target/."""
     from sqlrun.commands.build import write_compiled
 
-    sys.exit(write_compiled(root, select, exclude, profile, utc_now()))
+    sys.exit(write_compiled(root, select, exclude, state, profile, utc_now()))
 
 
 @main.command("parse")
@@ -275,9 +291,11 @@ def error_command(code: tuple[str, ...]) -> None:
     Console().lines(line for number, each in enumerate(code) for line in (*([""] if number else []), *page(each)))
 
 
-@main.command("ls")
+@main.command("ls", cls=Selecting)
 @SELECT
 @EXCLUDE
+@SELECTOR
+@STATE
 @click.option(
     "--output",
     type=click.Choice(["text", "json", "fqn", "manifest"]),
@@ -288,15 +306,17 @@ def error_command(code: tuple[str, ...]) -> None:
 @click.option("--keys", default="", metavar="NAMES", help="With --output manifest: print these keys alone.")
 @click.pass_obj
 @report_errors
-def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str, keys: str) -> None:
+def list_command(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None, output: str, keys: str
+) -> None:
     """List models, seeds and sources in graph order."""
     if output in ("fqn", "manifest"):
         from sqlrun.commands.artifacts import list_manifest
 
-        sys.exit(list_manifest(root, select, exclude, keys.split() if output == "manifest" else None, utc_now()))
+        sys.exit(list_manifest(root, select, exclude, state, keys.split() if output == "manifest" else None, utc_now()))
     from sqlrun.commands.build import list_nodes
 
-    sys.exit(list_nodes(root, select, exclude, output))
+    sys.exit(list_nodes(root, select, exclude, state, output))
 
 
 # dbt's other name of the command.

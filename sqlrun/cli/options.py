@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import wraps
 from pathlib import Path
@@ -15,9 +15,26 @@ from sqlrun.errors import SqlrunError, UsageError, first_line
 from sqlrun.runtime.streams import GONE
 
 CHOICE = "Select by name, stg_*, +name, name+, folder, or a method such as tag:x."
-SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
+SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR...", help=CHOICE)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="Leave out what this selects.")
+EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR...", help="Leave out what this selects.")
+STATE = click.option(
+    "--state",
+    type=FOLDER,
+    metavar="DIR",
+    help="Compare with the artifacts in this folder: for state:, result: and source_status:.",
+)
+# Options with several values, and where the name of `--selector` is until all options are read.
+MANY, NAMED = ("--select", "-s", "--exclude"), "sqlrun.selector"
+
+
+def _named(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    context.meta[NAMED] = name
+
+
+SELECTOR = click.option(
+    "--selector", metavar="NAME", expose_value=False, callback=_named, help="Select by a name of selectors.yml."
+)
 ENV = click.option(
     "--env", metavar="NAME", envvar="SQLRUN_ENV", help="Use this environment of the warehouse. Default: production."
 )
@@ -37,7 +54,40 @@ def together(*options: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
-selection = together(SELECT, EXCLUDE, PROFILE, ENV)
+selection = together(SELECT, EXCLUDE, SELECTOR, STATE, PROFILE, ENV)
+
+
+class Selecting(click.Command):
+    """A command whose `--select` and `--exclude` take several values, as dbt's do. It has no arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments; a named selector becomes a value of `--select`."""
+        left = super().parse_args(ctx, spread(args))
+        if name := ctx.meta.pop(NAMED, None):
+            if ctx.params["select"] or ctx.params["exclude"]:
+                raise click.UsageError("--selector excludes --select and --exclude: write them into the selector", ctx)
+            ctx.params["select"] = (f"selector:{name}",)
+        return left
+
+
+def spread(args: Sequence[str]) -> list[str]:
+    """Return arguments in which each selector has an option of its own.
+
+    >>> spread(["-s", "orders", "days", "--env", "ci"])
+    ['-s', 'orders', '-s', 'days', '--env', 'ci']
+    """
+    found: list[str] = []
+    option, n_values = "", 0
+    for word in args:
+        if word.startswith("-"):
+            name, equals, _ = word.partition("=")
+            option, n_values = name if name in MANY else "", len(equals)
+        elif option:
+            n_values += 1
+            if n_values > 1:
+                found.append(option)
+        found.append(word)
+    return found
 
 
 def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, selection, together, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SELECT, Selecting, report_errors, selection, together, utc_now
 
 
-@click.command()
+@click.command(cls=Selecting)
 @selection
 @click.option("--tick", type=click.IntRange(1), help="Check this published tick. Default: the newest.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first table that has a critical failure or an error.")
@@ -56,7 +56,7 @@ def quarantine() -> None:
     """List, show, replay and discard quarantined lines."""
 
 
-@quarantine.command("list")
+@quarantine.command("list", cls=Selecting)
 @SELECT
 @PROFILE
 @ENV

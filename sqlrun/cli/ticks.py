@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, PROFILE, report_errors, selection, utc_now
+from sqlrun.cli.options import ENV, PROFILE, Selecting, report_errors, selection, utc_now
 
 
 @click.command()
@@ -62,7 +62,7 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None) ->
     sys.exit(print_views(root, profile, env, tick))
 
 
-@click.command()
+@click.command(cls=Selecting)
 @selection
 @click.option("--full-refresh", is_flag=True, help="Plan to build the selected models from scratch.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -72,6 +72,7 @@ def plan(
     root: Path,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    state: Path | None,
     profile: str | None,
     env: str | None,
     full_refresh: bool,
@@ -80,7 +81,7 @@ def plan(
     """Show what the next build rebuilds, and its pending input."""
     from sqlrun.commands.ticks import plan_edits
 
-    sys.exit(plan_edits(root, select, exclude, profile, env, full_refresh, as_json, utc_now()))
+    sys.exit(plan_edits(root, select, exclude, state, profile, env, full_refresh, as_json, utc_now()))
 
 
 @click.command()
@@ -130,7 +131,7 @@ def diff(
     sys.exit(diff_ticks(root, model, profile, env, before, after, limit, output))
 
 
-@click.command()
+@click.command(cls=Selecting)
 @selection
 @click.option("--tick", type=click.IntRange(1), help="Verify this published tick. Default: the newest.")
 @click.option(
@@ -204,7 +205,7 @@ def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
     sys.exit(roll_back(root, profile, env, to, utc_now()))
 
 
-@click.command()
+@click.command(cls=Selecting)
 @selection
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -216,6 +217,7 @@ def history(
     root: Path,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    state: Path | None,
     profile: str | None,
     env: str | None,
     out: Path | None,
@@ -223,7 +225,7 @@ def history(
     """Write a page of past ticks: checks, sources, costs."""
     from sqlrun.commands.history import history_command
 
-    sys.exit(history_command(root, select, exclude, profile, env, out, utc_now))
+    sys.exit(history_command(root, select, exclude, state, profile, env, out, utc_now))
 
 
 @click.group("env")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import CHOICE, report_errors, together
+from sqlrun.cli.options import CHOICE, EXCLUDE, SELECTOR, STATE, Selecting, report_errors, together
 
 
 @click.group("new")
@@ -93,9 +93,11 @@ def record(root: Path, options: Mapping[str, Any]) -> None:
 TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 
 
-@click.command("test")
-@click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=TESTS)
-@click.option("--exclude", multiple=True, metavar="SELECTOR", help="Leave out what this selects.")
+@click.command("test", cls=Selecting)
+@click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR...", help=TESTS)
+@EXCLUDE
+@SELECTOR
+@STATE
 @click.option("--failed", is_flag=True, help="Run only tests that failed or ended in an error when they last ran.")
 @click.option("--watch", is_flag=True, help="After each save run the affected tests, until Ctrl-C.")
 @click.option(

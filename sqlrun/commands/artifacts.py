@@ -10,6 +10,7 @@ from sqlrun import pipeline
 from sqlrun.artifacts import artifact_files
 from sqlrun.artifacts.manifest import manifest, text
 from sqlrun.artifacts.nodes import Values
+from sqlrun.commands.selection import chosen
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted
@@ -25,13 +26,18 @@ def parse(root: Path, now: datetime) -> int:
 
 
 def list_manifest(
-    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], keys: Sequence[str] | None, now: datetime
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    state: Path | None,
+    keys: Sequence[str] | None,
+    now: datetime,
 ) -> int:
     """Run `sqlrun ls --output manifest`: a line of JSON for each node; with `keys` None, `--output fqn`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     naming = artifact_files.naming_of(prepared.project, None)
     nodes = manifest(prepared.workspace, naming, now, "")["nodes"]
-    found = [nodes[naming.id_of(name)] for name in pipeline.chosen(prepared, select, exclude)]
+    found = [nodes[naming.id_of(name)] for name in chosen(prepared, select, exclude, state)]
     if keys is None:
         Console().lines([".".join(node["fqn"]) for node in found])
     else:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlrun import pipeline
 from sqlrun.artifacts import artifact_files
+from sqlrun.commands.selection import chosen
 from sqlrun.engines.factory import dialect_of, refused
 from sqlrun.errors import SqlrunError, UsageError
 from sqlrun.explain import explain
 from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.load import profile
-from sqlrun.pipeline import Prepared, chosen, profile_of
+from sqlrun.pipeline import Prepared, profile_of
 from sqlrun.project import Profile
 from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
@@ -53,7 +54,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     limit_statements(target.statement_timeout)
     if options["threads"]:
         target = replace(target, threads=options["threads"])
-    names = chosen(prepared, options["select"], options["exclude"])
+    names = chosen(prepared, options["select"], options["exclude"], options["state"])
     artifact_files.write_manifest(root, prepared.workspace, options["env"], clock())
     console = json_console(prepared, names) if as_json else Console(quiet=options["quiet"])
     detail: Detail = (
@@ -87,7 +88,7 @@ def json_console(prepared: Prepared, names: tuple[str, ...]) -> JsonConsole:
 
 
 def write_compiled(
-    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, now: datetime
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None, name: str | None, now: datetime
 ) -> int:
     """Run `sqlrun compile`."""
     cache = Cache.of(root)
@@ -95,7 +96,7 @@ def write_compiled(
     target = profile_of(root, prepared, name)
     pipeline.require_engine(prepared, target)
     spark_only_models = pipeline.spark_only_models_of(prepared, target, cache)
-    names = chosen(prepared, select, exclude)
+    names = chosen(prepared, select, exclude, state)
     folder = root / "target" / "compiled" / target.name
     lines = []
     for model in prepared.workspace.models:
@@ -171,10 +172,10 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
     return 0
 
 
-def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
+def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None, output: str) -> int:
     """Run `sqlrun ls`."""
     prepared = pipeline.prepare(root, Cache.of(root))
-    names = chosen(prepared, select, exclude)
+    names = chosen(prepared, select, exclude, state)
     rows = explain.listed(prepared.workspace, prepared.graph, names)
     if output == "json":
         Console().raw(json.dumps(rows, indent=2))

@@ -12,13 +12,14 @@ from typing import Any
 from sqlrun import pipeline
 from sqlrun.check.check import expectations_of
 from sqlrun.check.full_table import Checked, check_table, declared
+from sqlrun.commands.selection import chosen
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.events import CheckResult, TickResult, blocks
 from sqlrun.expectations.suggest import suggest
 from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.outcome import Level, Outcome
-from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
+from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.publish.reader import find, tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.report import log_lines
@@ -44,7 +45,7 @@ def check_command(
     published = tick_of(ledger, options["tick"])
     if options["suggest"]:
         return _suggest(prepared, ledger.warehouse, published, options["suggest"])
-    todo = declared(prepared.workspace, chosen(prepared, select, exclude))
+    todo = declared(prepared.workspace, chosen(prepared, select, exclude, options["state"]))
     console, engine = Console(), DuckDBEngine()
     done: list[Checked] = []
     try:

@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlrun import pipeline
-from sqlrun.errors import SqlrunError
-from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
+from sqlrun.commands.selection import chosen
+from sqlrun.errors import SqlrunError, UsageError
+from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.publish.reader import nothing_published
 from sqlrun.publish.table_state import all_complete_to
 from sqlrun.report.console import Console
@@ -37,6 +38,7 @@ def history_command(
     root: Path,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    state: Path | None,
     name: str | None,
     env: str | None,
     out: Path | None,
@@ -50,7 +52,9 @@ def history_command(
     ledger = ledger_of(root, prepared, name, env)
     if not ledger.entries():
         raise nothing_published(ledger)
-    names = chosen(prepared, select, exclude) if select or exclude else ()
+    names = chosen(prepared, select, exclude, state) if select or exclude else ()
+    if (select or exclude) and not names:
+        raise UsageError("no model is selected, so there is nothing to draw")
     with Books(ledger, names) as books:
         past = books.read()
     profile = profile_of(root, prepared, name).name

@@ -12,11 +12,12 @@ from sqlrun import pipeline
 from sqlrun.check.samples import MASK
 from sqlrun.commands import quarantine_queue
 from sqlrun.commands.quarantine_queue import Queue
+from sqlrun.commands.selection import chosen
 from sqlrun.errors import UsageError
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.quarantine_query import Counted
 from sqlrun.load.yaml_reader import did_you_mean
-from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
+from sqlrun.pipeline import Prepared, ledger_of, profile_of
 from sqlrun.project import Connection
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
@@ -35,7 +36,7 @@ def list_queues(root: Path, select: tuple[str, ...], name: str | None, env: str 
     """Run `sqlrun quarantine list`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
-    names = chosen(prepared, select, ())
+    names = chosen(prepared, select)
     found = _queues(prepared, ledger, names)
     counts = list(quarantine_queue.counted(prepared, ledger, found))
     discarded = [row for row in quarantine_log.discarded(ledger) if row["model"] in names]
@@ -142,7 +143,7 @@ def show_lines(
 
 
 def _queue(prepared: Prepared, ledger: Ledger, model: str) -> Queue:
-    return _queues(prepared, ledger, chosen(prepared, (model,), ()))[0]
+    return _queues(prepared, ledger, chosen(prepared, (model,)))[0]
 
 
 def _private(queue: Queue) -> frozenset[str]:

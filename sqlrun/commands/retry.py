@@ -10,7 +10,18 @@ from sqlrun.errors import UsageError
 from sqlrun.report.run_results_file import ASKED, NAME
 
 # Options of a build that a retry repeats. Consent to a loss counts for one build.
-REPEATED = ("select", "exclude", "profile", "env", "full_refresh", "threads", "skip_tests", "wait", "log_format")
+REPEATED = (
+    "select",
+    "exclude",
+    "state",
+    "profile",
+    "env",
+    "full_refresh",
+    "threads",
+    "skip_tests",
+    "wait",
+    "log_format",
+)
 
 
 def last_build(root: Path) -> dict[str, Any] | None:
@@ -36,5 +47,7 @@ def last_build(root: Path) -> dict[str, Any] | None:
     for name in ("select", "exclude"):
         if name in found:
             found[name] = tuple(found[name])
+    if "state" in found:
+        found["state"] = Path(found["state"])
     as_of = args.get("as_of") if published is None else args.get(ASKED)
     return found | ({"as_of": as_of} if as_of else {})

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import pipeline
+from sqlrun.commands.selection import chosen
 from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import UsageError
 from sqlrun.operations import outcome_lines
-from sqlrun.pipeline import chosen, ledger_of, profile_of
+from sqlrun.pipeline import ledger_of, profile_of
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
@@ -85,6 +86,7 @@ def plan_edits(
     root: Path,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
+    state: Path | None,
     name: str | None,
     env: str | None,
     refresh: bool,
@@ -106,7 +108,7 @@ def plan_edits(
     prepared = pipeline.prepare(root, cache)
     ledger = ledger_of(root, prepared, name, env)
     history, other_environments = ledger.read(), environments.other_environments(ledger)
-    number, names = history.last_tick + 1, chosen(prepared, select, exclude)
+    number, names = history.last_tick + 1, chosen(prepared, select, exclude, state)
     sources = source_versions.read(prepared.workspace, names, history.published)
     plan = tick_plan(
         prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
@@ -202,7 +204,7 @@ def verify_tables(
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     published = tick_of(ledger, options["tick"])
-    names = chosen(prepared, select, exclude)
+    names = chosen(prepared, select, exclude, options["state"])
     console = Console()
     failed, good = 0, "Every table equals its query"
     if options["checksums"]:

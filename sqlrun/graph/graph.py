@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.project import Project, Rendered
+from sqlrun.project import Config, Project, Rendered, Selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Graph:
 
     `order` is topological, and by name among nodes of one depth; `files` and `kinds` are of models and seeds, `tags` of
     models. A kind is `seed`, or a model's `materialized`. `exposures` are the models and seeds that each one reads.
+    `marks` are the nodes of selectors such as `state:modified`, if a command has compared the project with artifacts.
     """
 
     order: tuple[str, ...]
@@ -28,6 +29,9 @@ class Graph:
     project: str
     kinds: Mapping[str, str]
     exposures: Mapping[str, tuple[str, ...]]
+    configs: Mapping[str, Config]
+    named: Mapping[str, Selector]
+    marks: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -63,6 +67,8 @@ def build(project: Project, rendered: Iterable[Rendered]) -> Graph:
         project.name,
         {seed.name: "seed" for seed in project.seeds} | {n: item.config.materialized for n, item in items.items()},
         {exposure.name: exposure.depends_on for exposure in project.exposures},
+        {name: item.config for name, item in items.items()},
+        {selector.name: selector for selector in project.selectors},
     )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from fnmatch import fnmatchcase
+from typing import Any
 
 from sqlrun.errors import UsageError
 from sqlrun.graph.graph import Graph, reach
+from sqlrun.project import Choice, Config
 
 METHODS = (
     "tag",
@@ -19,9 +23,22 @@ METHODS = (
     "exposure",
     "package",
     "resource_type",
-    "config.materialized",
-    "config.tags",
+    "group",
+    "access",
+    "config.KEY",
+    "selector",
+    "state",
+    "result",
+    "source_status",
 )
+# Methods that compare the project with earlier artifacts, with their values.
+STATES = (
+    "new", "old", "modified", "unmodified", "modified.body", "modified.configs", "modified.contract",
+    "modified.macros", "modified.relation",
+)  # fmt: skip
+RESULTS = ("success", "error", "fail", "warn", "skipped", "pass", "no-op")
+SOURCE_STATUSES = ("fresher", "pass", "warn", "error", "runtime error")
+COMPARED: Mapping[str, tuple[str, ...]] = {"state": STATES, "result": RESULTS, "source_status": SOURCE_STATUSES}
 RESOURCE_TYPES = ("model", "seed", "source")
 SELECTOR = re.compile(r"(?P<at>@)?((?P<up>\d*)(?P<above>\+))?(?P<body>[^+@]+)((?P<below>\+)(?P<down>\d*))?")
 
@@ -29,15 +46,49 @@ SELECTOR = re.compile(r"(?P<at>@)?((?P<up>\d*)(?P<above>\+))?(?P<body>[^+@]+)((?
 def select(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the models and seeds of dbt's selectors: a name, `stg_*`, a folder, or a method such as `tag:x`.
 
-    `+x`, `2+x+1` and `@x` add neighbors. A comma intersects; spaces and several selectors unite. Without any, all are
-    selected.
+    `+x`, `2+x+1` and `@x` add neighbors. A comma intersects; spaces and several selectors unite. Without any, the
+    default selector of selectors.yml decides; without that, all are selected.
 
     Raises: UsageError for a selector that matches nothing, with similar names.
     """
-    include = tuple(include)
+    include, exclude = tuple(include), tuple(exclude)
+    if not include and not exclude:
+        include = default(graph)
     chosen = _union(graph, include) if include else set(graph.order)
     chosen -= _union(graph, exclude)
     return tuple(name for name in graph.nodes if name in chosen)
+
+
+def default(graph: Graph) -> tuple[str, ...]:
+    """Return the selector of commands without any: the default one of selectors.yml; () if there is none."""
+    return tuple(f"selector:{name}" for name, selector in graph.named.items() if selector.is_default)
+
+
+def compared_methods(graph: Graph, texts: Iterable[str]) -> frozenset[str]:
+    """Return the methods of selectors that need earlier artifacts, also in named selectors."""
+    left, seen, found = " ".join(texts) or " ".join(default(graph)), set[str](), set[str]()
+    while left:
+        found |= set(re.findall(rf"(?<![\w.])({'|'.join(COMPARED)}):", left))
+        names = {name for name in re.findall(r"selector:([^\s,+@]+)", left) if name in graph.named} - seen
+        seen |= names
+        left = " ".join(text for name in names for text in texts_of(graph.named[name].choice))
+    return frozenset(found)
+
+
+def texts_of(choice: Choice) -> tuple[str, ...]:
+    """Return all selectors that a choice consists of."""
+    inner = (text for part in (*choice.parts, *choice.without) for text in texts_of(part))
+    return (*((choice.text,) if choice.text else ()), *inner)
+
+
+def _chosen(graph: Graph, choice: Choice) -> set[str]:
+    """Return the nodes of a choice. A part of a named selector may match nothing, if another part does."""
+    if choice.parts:
+        found = [_chosen(graph, part) for part in choice.parts]
+        chosen = set.union(*found) if choice.is_union else set.intersection(*found)
+    else:
+        chosen = _union(graph, (choice.text,))
+    return chosen - {name for part in choice.without for name in _chosen(graph, part)}
 
 
 def _union(graph: Graph, texts: Iterable[str]) -> set[str]:
@@ -69,7 +120,7 @@ def _matched(graph: Graph, text: str) -> set[str]:
 def _base(graph: Graph, text: str) -> set[str]:
     method, colon, value = text.partition(":")
     match method if colon else "":
-        case "tag" | "config.tags":
+        case "tag":
             known = sorted({tag for tags in graph.tags.values() for tag in tags})
             chosen = {name for name, tags in graph.tags.items() if any(fnmatchcase(tag, value) for tag in tags)}
         case "path":
@@ -101,6 +152,16 @@ def _base(graph: Graph, text: str) -> set[str]:
         case "config.materialized":
             known = sorted(set(graph.kinds.values()))
             chosen = {name for name, kind in graph.kinds.items() if fnmatchcase(kind, value)}
+        case _ if method in ("group", "access") or method.startswith("config."):
+            known, chosen = _by_setting(graph, _path(text, method), value)
+        case "selector":
+            known = sorted(graph.named)
+            # A named selector of which nothing is left is no error: it may depend on what has changed.
+            if value in graph.named:
+                return _chosen(graph, graph.named[value].choice)
+            chosen = set()
+        case "state" | "result" | "source_status":
+            return _compared(graph, text, method, value)
         case "":
             known = [*graph.nodes, *_folders(graph), *(f.removeprefix("models/") for f in _folders(graph))]
             chosen = {name for name in graph.nodes if fnmatchcase(name, text)}
@@ -116,6 +177,61 @@ def _base(graph: Graph, text: str) -> set[str]:
     if not chosen:
         raise UsageError(f"the selector `{text}` matches nothing.{_near(value if colon else text, known)}")
     return chosen
+
+
+# Names of settings in selectors, by fields of a model's settings.
+SETTINGS: Mapping[str, str] = {
+    **{field.name: field.name for field in fields(Config) if field.name != "enforced"}, "contract": "enforced",
+}  # fmt: skip
+
+
+def _path(text: str, method: str) -> tuple[str, ...]:
+    """Return the keys of a method such as `config.meta.owner` or `group`.
+
+    Raises: UsageError for an unknown setting.
+    """
+    path = tuple(method.removeprefix("config.").split("."))
+    if path[0] not in SETTINGS:
+        message = f"unknown setting `{path[0]}` in the selector `{text}`. Settings: {', '.join(SETTINGS)}."
+        raise UsageError(message + _near(path[0], SETTINGS))
+    return path
+
+
+def _by_setting(graph: Graph, path: tuple[str, ...], value: str) -> tuple[list[str], set[str]]:
+    """Return the values of a setting, and the models that have a matching one."""
+    answers = {name: _setting(config, path) for name, config in graph.configs.items()}
+    known = sorted({one for found in answers.values() for one in found})
+    return known, {name for name, found in answers.items() if any(fnmatchcase(one, value) for one in found)}
+
+
+def _setting(config: Config, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values of a setting as text: of a list each one, of a mapping its keys; () if it isn't set."""
+    value: Any = getattr(config, SETTINGS[path[0]])
+    if path[0] in ("meta", "docs"):
+        value = json.loads(value) if value else {}
+    elif path[0] == "access":
+        value = value or "protected"
+    for key in path[1:]:
+        value = value.get(key) if isinstance(value, Mapping) else value if key == "enforced" else None
+    match value:
+        case None | "":
+            return ()
+        case bool():
+            return (str(value).lower(),)
+        case list() | tuple() | dict():
+            return tuple(map(str, value))
+        case _:
+            return (str(value),)
+
+
+def _compared(graph: Graph, text: str, method: str, value: str) -> set[str]:
+    """Return the nodes of a comparison with earlier artifacts; none is no error, because nothing may have changed."""
+    if value not in COMPARED[method]:
+        near = _near(value, COMPARED[method]) if difflib.get_close_matches(value, COMPARED[method], 1) else ""
+        raise UsageError(f"unknown value of `{text}`. Values: {', '.join(COMPARED[method])}.{near}")
+    if not any(mark.startswith(f"{method}:") for mark in graph.marks):
+        raise UsageError(f"`{text}` compares the project with earlier artifacts: name their folder with --state DIR.")
+    return set(graph.marks.get(f"{method}:{value}", ()))
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ class Folder:
             found = [
                 entry.path
                 for entry in _files(str(self.root / room))
-                if not ((linked or entry.is_symlink()) and self._leads_out(Path(entry.path)))
+                if not ((linked or entry.is_symlink()) and self.leads_out(Path(entry.path)))
             ]
             self.listed[room] = sorted(map(Path, found), key=lambda file: file.parts)
             self.seen.update(found)
@@ -52,7 +52,7 @@ class Folder:
         other = file.with_suffix(suffix)
         return other if str(other) in self.seen or other.is_file() else None
 
-    def _leads_out(self, file: Path) -> bool:
+    def leads_out(self, file: Path) -> bool:
         """Return whether a link leads outside the project, and record it: an error in it would print a foreign line."""
         if file.resolve().is_relative_to(self.root):
             return False

@@ -52,7 +52,6 @@ OF_DBT: Mapping[str, str] = {
     "packages.yml": _PACKAGES,
     "dependencies.yml": _PACKAGES,
     "profiles.yml": "Write each profile into a file of its own, such as profiles/duckdb.yml, and remove this file.",
-    "selectors.yml": "Select models with --select on the command line, and remove this file.",
 }
 ROOMS_OF_DBT: Mapping[str, str] = {
     "analyses": "Make it a model, or move it out of the project.",

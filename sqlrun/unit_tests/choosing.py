@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from sqlrun.errors import UsageError
 from sqlrun.graph.graph import Graph
-from sqlrun.graph.selectors import select
+from sqlrun.graph.selectors import default, select
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.project import Macro, Project, UnitTest
 
@@ -42,7 +42,9 @@ def chosen(
 
     Raises: UsageError for a selector that matches neither a test nor a node, with the nearest names.
     """
-    include = tuple(include)
+    include, exclude = tuple(include), tuple(exclude)
+    if not include and not exclude:
+        include = default(graph)
     wanted = _union(graph, tests, include) if include else set(range(len(tests)))
     wanted -= _union(graph, tests, exclude)
     return tuple(test for place, test in enumerate(tests) if place in wanted)

@@ -19,7 +19,7 @@ from sqlrun.runtime.disk_cache import Cache
 from sqlrun.unit_tests import choosing
 from sqlrun.unit_tests.output import shown
 from sqlrun.unit_tests.output.junit import junit
-from sqlrun.unit_tests.project_tests import known_of, note, passed, results_of, run_tests, tests_of
+from sqlrun.unit_tests.project_tests import chosen, known_of, note, passed, results_of, run_tests, tests_of
 from sqlrun.unit_tests.run import last_run, passed_cache
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
     prepared = pipeline.prepare(root, cache)
     # With --json, stdout has the JSON alone.
     console = Console(quiet=options["quiet"], out=sys.stderr if options["as_json"] else None)
-    tests = choosing.chosen(prepared.graph, tests_of(prepared), options["select"], options["exclude"])
+    tests = chosen(root, prepared, options)
     if options["failed"]:
         tests = _failed(root, prepared, tests, console)
     elif not tests:
@@ -57,8 +57,8 @@ def _covered(
     """Print the coverage; return False if it is below the required minimum."""
     from sqlrun.unit_tests.output import coverage, covered
 
-    chosen = options["select"] or options["exclude"] or options["failed"]
-    models = {test.model for test in tests} if chosen else {each.name for each in prepared.queries}
+    is_part = options["select"] or options["exclude"] or options["failed"]
+    models = {test.model for test in tests} if is_part else {each.name for each in prepared.queries}
     found = coverage.measure(prepared, models, tests)
     coverage.write(root, found)
     console.lines(covered.lines(found))

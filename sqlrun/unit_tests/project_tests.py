@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlrun.artifacts import state_files
 from sqlrun.parse.parse import Query
 from sqlrun.pipeline import Prepared
 from sqlrun.project import UnitTest
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
     """Return all unit tests: those of macros, then those of models in the order of the graph."""
     return choosing.of_models(prepared.project, prepared.graph.order, [model.name for model in prepared.project.models])
+
+
+def chosen(root: Path, prepared: Prepared, options: Mapping[str, Any]) -> tuple[UnitTest, ...]:
+    """Return the unit tests that the options of a command select."""
+    select, exclude = options["select"], options["exclude"]
+    graph = state_files.compared(prepared.graph, prepared.workspace, (*select, *exclude), root, options["state"])
+    return choosing.chosen(graph, tests_of(prepared), select, exclude)
 
 
 def by_name(prepared: Prepared) -> dict[str, Query]:

@@ -20,7 +20,7 @@ from sqlrun.unit_tests import choosing
 from sqlrun.unit_tests.affected import Seen, seen, touched
 from sqlrun.unit_tests.file_watcher import Saved, saves
 from sqlrun.unit_tests.output import shown
-from sqlrun.unit_tests.project_tests import run_tests, tests_of
+from sqlrun.unit_tests.project_tests import chosen, run_tests
 
 # Options for a run that ends.
 ALONE = ("failed", "junit", "as_json", "coverage", "min_coverage")
@@ -78,10 +78,10 @@ class _Watched:
 
     def _run(self, saved: Saved | None) -> None:
         prepared = self._prepared()
-        chosen = choosing.chosen(prepared.graph, tests_of(prepared), self._options["select"], self._options["exclude"])
-        now = seen(prepared, chosen)
+        selected = chosen(self.root, prepared, self._options)
+        now = seen(prepared, selected)
         names = touched(self._seen, now)
-        tests = tuple(test for test in chosen if choosing.key_of(test) in names)
+        tests = tuple(test for test in selected if choosing.key_of(test) in names)
         self._seen = now
         if saved is None and not tests:
             self.console.print(shown.NOTHING, "warning")

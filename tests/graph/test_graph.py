@@ -122,7 +122,7 @@ def test_several_selectors_unite_and_exclude_subtracts():
         ("path:models/mart", "Did you mean `models/marts`"),
         ("source:shp", "Did you mean `shop`"),
         ("tags:hot", "unknown selector method `tags:`. Known methods: tag:, path:, file:, fqn:, "),
-        ("tags:hot", "config.tags:. Did you mean `tag`?"),
+        ("tags:hot", "source_status:. Did you mean `tag`?"),
         ("file:day.sql", "Did you mean `days.sql`"),
         ("fqn:shop.mart.days", "Did you mean `shop.marts.days`"),
         ("fqn:shop.mart", "Did you mean `shop.marts`"),

@@ -21,7 +21,6 @@ NAMED = {
     "packages.yml": "sqlrun has no packages",
     "dependencies.yml": "sqlrun has no packages",
     "profiles.yml": "profiles/duckdb.yml",
-    "selectors.yml": "--select",
     "snapshots/orders.sql": "Declare the snapshot in YAML",
     "snapshots/deep/orders.yaml": "Rename the file",
     "analyses/a.sql": "Make it a model",

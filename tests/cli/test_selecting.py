@@ -1,0 +1,62 @@
+"""Several selectors in a row, and named ones, on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.artifacts.test_artifacts import project, run
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    project(
+        tmp_path,
+        models__a_sql="select id from {{ ref('raw') }}",
+        models__b_sql="select id from {{ ref('a') }}",
+        models__c_sql="select id from {{ ref('b') }}",
+        selectors_yml="selectors:\n  - {name: ends, definition: {union: [a, c]}}\n",
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("-s a b", "a b"),
+        ("-s a b --exclude a c", "b"),
+        ("--select=a b", "a b"),
+        ("--exclude raw b --select a b c", "a c"),
+        ("-s a -s b", "a b"),
+        ("--selector ends", "a c"),
+        ("-s selector:ends b", "a b c"),
+        ("-s a b --no-such", None),
+        ("--selector ends -s a", None),
+        ("--selector end", None),
+        ("a", None),
+    ],
+)
+def test_ls(shop: Path, words: str, names: str | None) -> None:
+    done = run(shop, "ls", "--output", "fqn", *words.split())
+
+    if names is None:
+        assert done.exit_code == 2
+    else:
+        assert [line.rpartition(".")[2] for line in done.output.split()] == names.split()
+
+
+def test_every_command_that_selects_takes_several(shop: Path) -> None:
+    assert run(shop, "build", "-s", "+a", "b", "-q").exit_code == 0
+    for words in ("compile", "test", "check", "plan", "verify --limit 3", "history"):
+        done = run(shop, *words.split(), "-s", "a", "b")
+        assert done.exit_code == 0, done.output
+
+
+def test_a_mistake_in_selectors_yml_is_one_of_the_project(shop: Path) -> None:
+    (shop / "selectors.yml").write_text("selectors:\n  - {name: ends, definition: {tags: x}}\n")
+
+    done = run(shop, "ls")
+
+    assert done.exit_code == 2
+    assert "SR110 selectors.yml:2:31  unknown selector method `tags`" in done.output
