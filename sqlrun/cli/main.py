@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from sqlrun.cli import quality, servers, sources, ticks, unit_tests
+from sqlrun.cli import completion, quality, servers, sources, ticks, unit_tests
 from sqlrun.cli.options import (
     ENV,
     EXCLUDE,
@@ -65,28 +64,15 @@ def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: b
     NO_COLOR=1 or TERM=dumb turns colors and progress off: every fact is also text. SQLRUN_PROFILE and SQLRUN_ENV are
     defaults of --profile and --env; SQLRUN_COMMAND_OPTION, such as SQLRUN_BUILD_THREADS, is that of any other option.
     """
-    del no_server  # `daemon/entry.py` has evaluated it
+    del project_dir, no_server  # `daemon/entry.py` has evaluated the second
     gc.set_threshold(*GARBAGE)
     atexit.register(leave)
     from sqlrun.runtime import old_names
     from sqlrun.runtime.disk_cache import WANTED
 
     old_names.begin()
-    named = context.get_parameter_source("project_dir") is not ParameterSource.DEFAULT
-    context.obj = project_dir if named else project_above(project_dir)
+    context.obj = completion.root_of(context)
     WANTED.set(not no_cache)
-
-
-def project_above(folder: Path) -> Path:
-    """Return the folder itself or the nearest one above it that has a project; the folder if there is none."""
-    here = folder.resolve()
-    for above in (here, *here.parents):
-        try:
-            if b"[tool.sqlrun" in (above / "pyproject.toml").read_bytes():
-                return folder if above == here else above
-        except OSError:
-            continue
-    return folder
 
 
 def leave() -> None:
@@ -205,6 +191,16 @@ def compile_command(
     sys.exit(write_compiled(root, select, exclude, state, profile, utc_now()))
 
 
+@main.command("completion")
+@click.argument("shell", type=click.Choice(completion.SHELLS))
+def completion_command(shell: str) -> None:
+    """Print a script that completes commands and names in SHELL.
+
+    For bash, write this line into ~/.bashrc: eval "$(sqlrun completion bash)"
+    """
+    click.echo(completion.script(shell, main))
+
+
 @main.command("parse")
 @click.pass_obj
 @report_errors
@@ -247,7 +243,7 @@ def serve_docs_command(root: Path, port: int) -> None:
 
 
 @main.command()
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @PROFILE
 @click.option("--sql", "statements", is_flag=True, help="Print the statement of each table as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
@@ -261,7 +257,7 @@ def explain(root: Path, model: str, profile: str | None, statements: bool, as_js
 
 
 @main.command()
-@click.argument("column", metavar="MODEL[.COLUMN]")
+@click.argument("column", metavar="MODEL[.COLUMN]", shell_complete=completion.models)
 @click.option("--up", "direction", flag_value="up", help="Show what the column is made of. Default for a model.")
 @click.option(
     "--down", "direction", flag_value="down", help="Show what is made of the column. Default for a seed or a source."

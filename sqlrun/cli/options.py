@@ -10,14 +10,24 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
+from sqlrun.cli import completion
 from sqlrun.errors import SqlrunError, UsageError, first_line
 from sqlrun.runtime.streams import GONE
 
 CHOICE = "Select by name, stg_*, +name, name+, folder, or a method such as tag:x."
-SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR...", help=CHOICE)
+SELECT = click.option(
+    "--select", "-s", "select", multiple=True, metavar="SELECTOR...", shell_complete=completion.selectors, help=CHOICE
+)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR...", help="Leave out what this selects.")
+EXCLUDE = click.option(
+    "--exclude",
+    multiple=True,
+    metavar="SELECTOR...",
+    shell_complete=completion.selectors,
+    help="Leave out what this selects.",
+)
 STATE = click.option(
     "--state",
     type=FOLDER,
@@ -33,13 +43,22 @@ def _named(context: click.Context, _: click.Parameter, name: str | None) -> None
 
 
 SELECTOR = click.option(
-    "--selector", metavar="NAME", expose_value=False, callback=_named, help="Select by a name of selectors.yml."
+    "--selector",
+    metavar="NAME",
+    expose_value=False,
+    callback=_named,
+    shell_complete=completion.named_selectors,
+    help="Select by a name of selectors.yml.",
 )
 ENV = click.option(
     "--env", metavar="NAME", envvar="SQLRUN_ENV", help="Use this environment of the warehouse. Default: production."
 )
 PROFILE = click.option(
-    "--profile", metavar="NAME", envvar="SQLRUN_PROFILE", help="Use profiles/NAME.yml. Default: the project's profile."
+    "--profile",
+    metavar="NAME",
+    envvar="SQLRUN_PROFILE",
+    shell_complete=completion.profiles,
+    help="Use profiles/NAME.yml. Default: the project's profile.",
 )
 
 
@@ -68,6 +87,11 @@ class Selecting(click.Command):
                 raise click.UsageError("--selector excludes --select and --exclude: write them into the selector", ctx)
             ctx.params["select"] = (f"selector:{name}",)
         return left
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return completions; a word without an option is one more selector."""
+        words = [] if incomplete.startswith("-") else completion.selectors(ctx, None, incomplete)
+        return [*words, *super().shell_complete(ctx, incomplete)]
 
 
 def spread(args: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sqlrun.cli import completion
 from sqlrun.cli.options import ENV, PROFILE, SELECT, Selecting, report_errors, selection, together, utc_now
 
 
@@ -71,7 +72,7 @@ def list_command(root: Path, select: tuple[str, ...], profile: str | None, env: 
 
 
 @quarantine.command("show")
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @PROFILE
 @ENV
 @REASON
@@ -106,7 +107,7 @@ lines_of_model = together(PROFILE, ENV, IDS, REASON, ALL)
 
 
 @quarantine.command("discard")
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @lines_of_model
 @click.option("--because", required=True, metavar="TEXT", help="Reason to record, with your name and the time.")
 @click.pass_obj
@@ -128,7 +129,7 @@ def discard_command(
 
 
 @quarantine.command("replay")
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @lines_of_model
 @click.pass_obj
 @report_errors

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from sqlrun.cli import completion
 from sqlrun.cli.options import ENV, PROFILE, Selecting, report_errors, selection, utc_now
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @PROFILE
 @ENV
 @click.option("--where", default="", help="Condition in SQL, as in \"site_id = 's1'\".")
@@ -100,7 +101,7 @@ def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @PROFILE
 @ENV
 @click.option(

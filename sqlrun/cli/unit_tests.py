@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from sqlrun.cli import completion
 from sqlrun.cli.options import CHOICE, EXCLUDE, SELECTOR, STATE, Selecting, report_errors, together
 
 
@@ -33,7 +34,7 @@ def model_command(root: Path, path: str, read: tuple[str, ...]) -> None:
 
 
 @new.command("test")
-@click.argument("model")
+@click.argument("model", shell_complete=completion.models)
 @click.option("--name", help="Name of the test. Default: MODEL_example, with a number if it is taken.")
 @click.pass_obj
 @report_errors
@@ -46,7 +47,7 @@ def test_command(root: Path, model: str, name: str | None) -> None:
 
 
 @new.command("contract")
-@click.argument("models", nargs=-1, metavar="[MODEL]...")
+@click.argument("models", nargs=-1, metavar="[MODEL]...", shell_complete=completion.models)
 @click.option("--all", "every", is_flag=True, help="Complete the contracts of all models.")
 @click.option("--write", is_flag=True, help="Write the files. Default: print them.")
 @click.pass_obj
@@ -94,7 +95,9 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 
 
 @click.command("test", cls=Selecting)
-@click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR...", help=TESTS)
+@click.option(
+    "--select", "-s", "select", multiple=True, metavar="SELECTOR...", shell_complete=completion.selectors, help=TESTS
+)
 @EXCLUDE
 @SELECTOR
 @STATE
