@@ -28,16 +28,18 @@ def published(model: str, warehouse: str, tick: int | None = None, *, env: str =
     )
 
 
-def views(warehouse: str, tick: int | None = None, *, env: str = "") -> list[str]:
-    """Return Spark SQL that creates a temporary view of each table at a published tick (the latest by default).
+def views(warehouse: str, tick: int | None = None, *, env: str = "", dialect: str = "spark") -> list[str]:
+    """Return SQL that creates a view of each table at a published tick (the latest by default).
 
-    All of them show the same tick until they are created again, whatever is built meanwhile.
+    All of them show the same tick until they are created again, whatever is built meanwhile. `dialect`: `spark` creates
+    temporary views; `duckdb` creates views over the tables' files, `duckdb-delta` over DuckDB's `delta_scan`, both in a
+    schema with the project's name.
 
-    Raises: UsageError if the warehouse has no published tick, or not this one.
+    Raises: UsageError if the warehouse has no published tick, or not this one, or the dialect is unknown.
     """
-    from sqlrun.publish.spark_views import of_tick
+    from sqlrun.publish.tick_views import of_tick
 
-    return of_tick(warehouse, tick, env)
+    return of_tick(warehouse, tick, env, dialect)
 
 
 def _quoted(name: str) -> str:

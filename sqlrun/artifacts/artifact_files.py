@@ -15,6 +15,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import SqlrunError
 from sqlrun.plan.values import Workspace
 from sqlrun.project import Project
+from sqlrun.publish.environment_paths import schema
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import atomic_files
 
@@ -23,8 +24,8 @@ MANIFEST, CATALOG, SOURCES = "manifest.json", "catalog.json", "sources.json"
 
 def naming_of(project: Project, env: str | None) -> Naming:
     """Return the names that artifacts give to tables: an environment has a schema of its own."""
-    schema = f"{project.name}__{env}" if env else project.name
-    return Naming(project, schema, project.adapter_type, frozenset(seed.name for seed in project.seeds))
+    seeds = frozenset(seed.name for seed in project.seeds)
+    return Naming(project, schema(project.name, env or ""), project.adapter_type, seeds)
 
 
 def write_manifest(root: Path, workspace: Workspace, env: str | None, at: datetime) -> Path:

@@ -54,13 +54,20 @@ def show(
 @PROFILE
 @ENV
 @click.option("--tick", type=click.IntRange(1), help="Use this published tick. Default: the newest.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["spark", "duckdb", "duckdb-delta"]),
+    default="spark",
+    show_default=True,
+    help="SQL of Spark, or of DuckDB: over files, or by its extension for Delta.",
+)
 @click.pass_obj
 @report_errors
-def views(root: Path, profile: str | None, env: str | None, tick: int | None) -> None:
-    """Print Spark SQL for a view of each table, all at one tick."""
+def views(root: Path, profile: str | None, env: str | None, tick: int | None, dialect: str) -> None:
+    """Print SQL for a view of each table, all at one tick."""
     from sqlrun.commands.ticks import print_views
 
-    sys.exit(print_views(root, profile, env, tick))
+    sys.exit(print_views(root, profile, env, tick, dialect))
 
 
 @click.command(cls=Selecting)

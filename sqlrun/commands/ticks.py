@@ -73,12 +73,12 @@ def _print_rows(
             console.table(names, [tuple(r.values()) for r in rows], f"{'first ' if more else ''}{count} {what}")
 
 
-def print_views(root: Path, name: str | None, env: str | None, tick: int | None) -> int:
+def print_views(root: Path, name: str | None, env: str | None, tick: int | None, dialect: str) -> int:
     """Run `sqlrun views`."""
-    from sqlrun.publish import spark_views
+    from sqlrun.publish import tick_views
 
     warehouse = pipeline.published_ledger(root, name, env).warehouse
-    Console().raw(";\n".join(spark_views.of_tick(warehouse, tick, env or "")) + ";")
+    Console().raw(";\n".join(tick_views.of_tick(warehouse, tick, env or "", dialect)) + ";")
     return 0
 
 

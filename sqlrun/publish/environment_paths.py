@@ -43,6 +43,15 @@ def system_folder(env: str) -> str:
     return f"_sqlrun/environments/{env}" if env else "_sqlrun"
 
 
+def schema(project: str, env: str) -> str:
+    """Return the schema of a project's tables in catalogs and artifacts; an environment has its own.
+
+    >>> schema("shop", ""), schema("shop", "dev")
+    ('shop', 'shop__dev')
+    """
+    return f"{project}__{env}" if env else project
+
+
 def fingerprint_of(path: str) -> str:
     """Return the fingerprint of a table's definition from its path; "" if it has none.
 

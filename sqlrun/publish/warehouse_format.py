@@ -56,6 +56,14 @@ def require(warehouse: str, project: str) -> bool:
     return True
 
 
+def owner(warehouse: str) -> str:
+    """Return the name of the project that a warehouse belongs to; "" before the first build. `require` has read it."""
+    try:
+        return str(json.loads(storage_of(warehouse).text(file_of(warehouse)))["project"])
+    except FileNotFoundError:
+        return ""
+
+
 def put(warehouse: str, project: str) -> None:
     """Write the format file, durably."""
     mark = json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__})

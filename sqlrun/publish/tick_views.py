@@ -1,25 +1,36 @@
-"""SQL statements that define a published tick's tables as Spark views, for notebooks and BI. Shell: the ledger."""
+"""SQL statements that define a published tick's tables as views, for notebooks and BI. Shell: the ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from sqlrun.errors import UsageError
 from sqlrun.project import is_state_table
+from sqlrun.publish import duckdb_views
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.storage.urls import is_url
 from sqlrun.transpile.writer import identifier
 
+# Dialects of the statements; the last needs DuckDB's extension for Delta.
+DIALECTS = ("spark", "duckdb", "duckdb-delta")
 
-def of_tick(warehouse: str, tick: int | None, env: str) -> list[str]:
+
+def of_tick(warehouse: str, tick: int | None, env: str, dialect: str = DIALECTS[0]) -> list[str]:
     """Return the statements for a published tick, the latest by default.
 
-    Raises: UsageError if the warehouse has no published tick, or not the given one.
+    Raises: UsageError if the warehouse has no published tick, or not the given one, or there is no such dialect.
     """
     where = warehouse if is_url(warehouse) else str(Path(warehouse).resolve())
-    return list(statements(tick_of(Ledger(warehouse, "", env), tick), where))
+    match dialect:
+        case "spark":
+            return list(statements(tick_of(Ledger(warehouse, "", env), tick), where))
+        case "duckdb" | "duckdb-delta":
+            return duckdb_views.of_tick(where, tick, env, by_extension=dialect == "duckdb-delta")
+        case _:
+            raise UsageError(f"unknown dialect `{dialect}`. Dialects: {', '.join(DIALECTS)}.")
 
 
 def statements(published: Published, warehouse: str) -> Iterator[str]:
