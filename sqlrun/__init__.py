@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sqlrun.publish.query import Result
+
 from sqlrun.version import __version__ as __version__
 
 
@@ -26,6 +28,34 @@ def published(model: str, warehouse: str, tick: int | None = None, *, env: str =
     return query(
         f"select {', '.join(_quoted(c.name) for c in relation.columns)} from {_quoted(relation.name)}", [relation]
     )
+
+
+def query(
+    sql: str,
+    warehouse: str | None = None,
+    tick: int | None = None,
+    *,
+    env: str = "",
+    project: str = ".",
+    profile: str | None = None,
+) -> Result:
+    """Return the rows of a SELECT over the tables of one published tick (the latest by default).
+
+    `sql` is Spark SQL, as in models; it names tables without `ref()`, and its clock is the tick's `as_of`. Without
+    `warehouse` it is that of a profile of the project in the folder `project`. `.arrow()`, `.pandas()` and `.polars()`
+    of the result return its rows. It may be called during a build.
+
+    Raises: ProjectError with the query's mistakes; UsageError as `published` does; EngineError if DuckDB fails.
+    """
+    from sqlrun.publish.query import run
+
+    if warehouse is None:
+        from pathlib import Path
+
+        from sqlrun.pipeline import published_ledger
+
+        warehouse = published_ledger(Path(project), profile, env).warehouse
+    return run(sql, warehouse, tick, env)
 
 
 def views(warehouse: str, tick: int | None = None, *, env: str = "", dialect: str = "spark") -> list[str]:

@@ -70,6 +70,12 @@ def tick_of(ledger: Ledger, tick: int | None = None) -> Published:
     return found
 
 
+def names(published: Published) -> list[str]:
+    """Return the names of a tick's tables, and of the parts of its landing tables."""
+    tables = own_tables(published.tables)
+    return [*tables, *(f"{n}{ending}" for n, s in tables.items() if s.where for ending, _, _ in PARTS)]
+
+
 def find(published: Published, warehouse: str, name: str) -> Relation:
     """Return a table, or the quarantine or the rescued fields of a landing table.
 
@@ -84,17 +90,17 @@ def find(published: Published, warehouse: str, name: str) -> Relation:
             state = tables[base]
             columns = (*hidden, *(StoredColumn(c, kind) for c, kind in state.columns))
             return Relation(name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=rows)
-    known = [*tables, *(f"{n}{ending}" for n, s in tables.items() if s.where for ending, _, _ in PARTS)]
+    known = names(published)
     near = difflib.get_close_matches(name, known, 1)
     advice = f"Did you mean `{near[0]}`?" if near else f"Tables: {', '.join(sorted(known))}."
     raise UsageError(f"tick {published.tick} has no table `{name}`. {advice}")
 
 
-def query(sql: str, relations: Iterable[Relation]) -> pa.Table:
-    """Run a SELECT in DuckDB over published tables."""
+def query(sql: str, relations: Iterable[Relation], folder: str = "") -> pa.Table:
+    """Run a SELECT in DuckDB over published tables; with `folder`, it may open files below this folder alone."""
     from sqlrun.engines.duckdb.engine import DuckDBEngine
 
-    engine = DuckDBEngine()
+    engine = DuckDBEngine(folder=folder)
     try:
         return engine.query(sql, tuple(relations))
     finally:

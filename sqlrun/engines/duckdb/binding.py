@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -96,15 +96,50 @@ class _Failure:
     column: int = 0
 
 
-class _Bench:
-    """Empty tables in memory, created on demand."""
+class _Tables:
+    """Empty tables in memory."""
+
+    def __init__(self) -> None:
+        self._connection = connect(errors_as_json=True)
+        self._held: set[str] = set()
+
+    def failure_of(self, query: Query, write: Callable[[Any], str]) -> _Failure | None:
+        """Return why DuckDB rejects a query over tables that exist, as `write` writes its tree; None if it doesn't."""
+        found = self._refused(write(query.tree))
+        if found is None:
+            return None
+        marked = self._refused(write(spark_only.marked(query.tree)))
+        line, column = _query_position(*(marked or found))
+        return _Failure(found[1][0], line, column)
+
+    def hold(self, name: str, columns: Columns) -> None:
+        """Create the empty tables of a relation; do nothing if they exist."""
+        if name in self._held:
+            return
+        shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
+        for row_set in ("new", "old", "changes"):
+            more = f", {WEIGHT} bigint" if row_set == "changes" else ""
+            self._connection.execute(f"create temp table {relation(name, row_set)} ({shape}{more})")
+        self._held.add(name)
+
+    def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:
+        """Return a text that DuckDB rejects, with its message and the character's position; None if it accepts all."""
+        statement = f"explain {text}"
+        try:
+            self._connection.execute(statement).fetchall()
+        except failures() as error:
+            return statement, _error_message(error)
+        return None
+
+
+class _Bench(_Tables):
+    """Empty tables in memory, created on demand for a project's models."""
 
     def __init__(self, project: Project, models: Mapping[str, Compiled]) -> None:
+        super().__init__()
         self._project, self._models = project, models
         self._queries = {name: model.query for name, model in models.items()}
         self._views = tuple(name for name, model in models.items() if model.is_view)
-        self._connection = connect(errors_as_json=True)
-        self._held: set[str] = set()
 
     def failure(self, model: Compiled) -> _Failure | None:
         """Return why DuckDB rejects a model's query, or one of the statements that maintain it; None if it doesn't."""
@@ -114,15 +149,10 @@ class _Bench:
     def _of_query(self, model: Compiled) -> _Failure | None:
         try:
             for name in self._inputs(model.query):
-                self._hold(name, _columns(self._project, name))
+                self.hold(name, _columns(self._project, name))
         except failures() as error:
             return _Failure(_error_message(error)[0])
-        found = self._refused(self._whole(model.query))
-        if found is None:
-            return None
-        marked = self._refused(self._whole(replace(model.query, tree=spark_only.marked(model.query.tree))))
-        line, column = _query_position(*(marked or found))
-        return _Failure(found[1][0], line, column)
+        return self.failure_of(model.query, lambda tree: self._whole(replace(model.query, tree=tree)))
 
     def _whole(self, query: Query) -> str:
         """Return a model's complete query, its columns cast to the contract's types."""
@@ -141,7 +171,7 @@ class _Bench:
 
     def _of_statements(self, model: Compiled) -> _Failure | None:
         for stage in model.stages if model.source is None else ():
-            self._hold(stage.name, tuple((c.name, c.type) for c in stage.columns))
+            self.hold(stage.name, tuple((c.name, c.type) for c in stage.columns))
             moment = Moment(NOW, BEFORE)
             tick = Tick(moment, frozenset(stage.inputs), fresh=False)
             whole = ""
@@ -152,24 +182,6 @@ class _Bench:
                 found = self._refused(parameters.filled(text, moment.parameters, "duckdb"))
                 if found is not None:
                     return _Failure(f"in the incremental statement: {found[1][0]}")
-        return None
-
-    def _hold(self, name: str, columns: Columns) -> None:
-        if name in self._held:
-            return
-        shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
-        for row_set in ("new", "old", "changes"):
-            more = f", {WEIGHT} bigint" if row_set == "changes" else ""
-            self._connection.execute(f"create temp table {relation(name, row_set)} ({shape}{more})")
-        self._held.add(name)
-
-    def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:
-        """Return a text that DuckDB rejects, with its message and the character's position; None if it accepts all."""
-        statement = f"explain {text}"
-        try:
-            self._connection.execute(statement).fetchall()
-        except failures() as error:
-            return statement, _error_message(error)
         return None
 
 
@@ -205,6 +217,20 @@ def _problem(query: Query, failure: _Failure, advice: str) -> Problem:
         place = replace(place, exact=False)
     hint = "Cast the arguments to the types that it accepts."
     return Problem("SR310", place, f"DuckDB can't run this query: {failure.why}", f"{hint} {advice}", excerpt)
+
+
+def refusals(
+    query: Query, write: Callable[[Any], str], tables: Mapping[str, Columns], advice: str
+) -> tuple[Problem, ...]:
+    """Return why DuckDB can't run a query (SR310), in the analyst's text; () if it can.
+
+    `write` returns a tree's SQL, over `x__new` for each `x` of `tables`, which are given with their columns.
+    """
+    bench = _Tables()
+    for name, columns in tables.items():
+        bench.hold(name, columns)
+    found = bench.failure_of(query, write)
+    return () if found is None else (_problem(query, found, advice),)
 
 
 def problems(fit: Fit, names: Collection[str], advice: str = spark_only.ADVICE) -> tuple[Problem, ...]:

@@ -39,6 +39,7 @@ from sqlrun.engines.duckdb import write as duckdb_write
 from sqlrun.errors import EngineError, UnsuitedError, first_line
 from sqlrun.runtime.stopping import limited, out_of_time
 from sqlrun.transpile import parameters
+from sqlrun.transpile.writer import string
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,8 +74,9 @@ class DuckDBEngine:
     name = "duckdb"
     dialect: Dialect = "duckdb"
 
-    def __init__(self, settings: dict[str, str] | None = None, own_commits: bool = True) -> None:
-        self._settings, self._own_commits = dict(settings or {}), own_commits
+    def __init__(self, settings: dict[str, str] | None = None, own_commits: bool = True, folder: str = "") -> None:
+        """Keep the settings for the database; with `folder`, it may open files below this folder alone."""
+        self._settings, self._own_commits, self._folder = dict(settings or {}), own_commits, folder
         self._root: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
@@ -101,6 +103,9 @@ class DuckDBEngine:
                 raise EngineError(message) from error
             self._root.execute("set TimeZone = 'UTC'")
             self._root.execute("set preserve_insertion_order = false")
+            if self._folder:
+                self._root.execute(f"set allowed_directories = [{string(self._folder, 'duckdb')}]")
+                self._root.execute("set enable_external_access = false")
             self._root.execute("set lock_configuration = true")
         # The first object store may be in use only after the database was opened.
         remote.register(self._root)
