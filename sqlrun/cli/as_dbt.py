@@ -52,6 +52,8 @@ LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.m
 SELECTING = ("build", "check", "compile", "ls")
 # Commands that read a profile: the others take no warehouse.
 PROFILED = ("build", "check", "compile", "docs", "debug", "clean", "source")
+# Commands that render models.
+VARIED = ("build", "check", "compile", "ls", "parse", "docs")
 # Options with any number of values.
 SELECT = ("--select", "-s", "--models", "--model", "-m")
 MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-keys")
@@ -122,12 +124,12 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         raise UsageError(f"sqlrun-dbt has no command `{' '.join(command)}`. Commands: {known}")
     arguments = list(COMMANDS[command])
     head = arguments[0] if arguments else ""
-    if given.get("--vars", "{}").strip() not in ("", "{}"):
-        raise UsageError("sqlrun-dbt has no --vars: write [tool.sqlrun.vars] in pyproject.toml")
     if head in SELECTING:
         arguments += _selection(command[0], given)
         state = given.get("--state", environment.get("DBT_STATE", ""))
         arguments += ["--state", state] if state else []
+    if head in VARIED and given.get("--vars", "{}").strip() not in ("", "{}"):
+        arguments += ["--vars", given["--vars"]]
     if head in PROFILED and (target := given.get("--target", "")):
         arguments += ["--profile", target]
     if head == "build":

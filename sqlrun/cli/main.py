@@ -5,6 +5,9 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,12 @@ from sqlrun.cli.options import (
     SELECTOR,
     STATE,
     Selecting,
+    of_selection,
+    override,
     report_errors,
-    selection,
+    together,
     utc_now,
+    vars_option,
 )
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
@@ -38,7 +44,9 @@ class CommandLine(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command of the arguments, and exit."""
         try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
+            # What a command sets for itself, such as other vars, ends with it.
+            run: Callable[[], Any] = partial(super().main, *args, **{**options, "standalone_mode": False})
+            code = copy_context().run(run)
         except click.Abort:
             raise KeyboardInterrupt from None
         except click.ClickException as error:
@@ -84,7 +92,7 @@ def leave() -> None:
 
 
 @main.command(cls=Selecting)
-@selection
+@together(*of_selection, vars_option(shown=True), PROFILE, ENV)
 @click.option("--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now.")
 @click.option("--every", metavar="STEP", help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m.")
 @click.option("--replay", nargs=2, metavar="FROM TO", help="Tick from one time of history to another.")
@@ -136,6 +144,8 @@ def retry(context: click.Context) -> None:
     from sqlrun.report.console import Console
 
     options = last_build(context.obj)
+    if options and (given := options.get("vars")):
+        override(given)
     if options is None:
         Console().lines(["The last build published its tick: there is nothing to retry."])
     else:
@@ -179,6 +189,7 @@ def import_command(folder: Path, out: Path | None) -> None:
 @EXCLUDE
 @SELECTOR
 @STATE
+@vars_option()
 @PROFILE
 @click.pass_obj
 @report_errors
@@ -202,6 +213,7 @@ def completion_command(shell: str) -> None:
 
 
 @main.command("parse")
+@vars_option()
 @click.pass_obj
 @report_errors
 def parse_command(root: Path) -> None:
@@ -217,6 +229,7 @@ def docs() -> None:
 
 
 @docs.command("generate")
+@vars_option()
 @PROFILE
 @ENV
 @click.pass_obj
@@ -244,6 +257,7 @@ def serve_docs_command(root: Path, port: int) -> None:
 
 @main.command()
 @click.argument("model", shell_complete=completion.models)
+@vars_option()
 @PROFILE
 @click.option("--sql", "statements", is_flag=True, help="Print the statement of each table as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
@@ -292,6 +306,7 @@ def error_command(code: tuple[str, ...]) -> None:
 @EXCLUDE
 @SELECTOR
 @STATE
+@vars_option()
 @click.option(
     "--output",
     type=click.Choice(["text", "json", "fqn", "manifest"]),

@@ -42,6 +42,29 @@ def _named(context: click.Context, _: click.Parameter, name: str | None) -> None
     context.meta[NAMED] = name
 
 
+def override(text: str) -> None:
+    """Set the vars of this process. Raises: UsageError if the text isn't a mapping in YAML or JSON."""
+    from sqlrun.load import settings
+
+    settings.OVERRIDDEN.set(settings.overrides(text))
+
+
+def _vars(context: click.Context, _: click.Parameter, text: str | None) -> str | None:
+    if text is not None and not context.resilient_parsing:
+        try:
+            override(text)
+        except UsageError as error:
+            raise click.UsageError(str(error), context) from error
+    return text
+
+
+def vars_option(*, shown: bool = False) -> Callable[..., Any]:
+    """Return the option `--vars`; the command itself gets its text if it is to be `shown` to it."""
+    return click.option(
+        "--vars", metavar="YAML", callback=_vars, expose_value=shown, help="Use these values of vars: '{name: value}'."
+    )
+
+
 SELECTOR = click.option(
     "--selector",
     metavar="NAME",
@@ -73,7 +96,8 @@ def together(*options: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
-selection = together(SELECT, EXCLUDE, SELECTOR, STATE, PROFILE, ENV)
+of_selection = (SELECT, EXCLUDE, SELECTOR, STATE)
+selection = together(*of_selection, vars_option(), PROFILE, ENV)
 
 
 class Selecting(click.Command):

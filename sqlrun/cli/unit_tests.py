@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sqlrun.cli import completion
-from sqlrun.cli.options import CHOICE, EXCLUDE, SELECTOR, STATE, Selecting, report_errors, together
+from sqlrun.cli.options import CHOICE, EXCLUDE, SELECTOR, STATE, Selecting, report_errors, together, vars_option
 
 
 @click.group("new")
@@ -101,6 +101,7 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @EXCLUDE
 @SELECTOR
 @STATE
+@vars_option()
 @click.option("--failed", is_flag=True, help="Run only tests that failed or ended in an error when they last ran.")
 @click.option("--watch", is_flag=True, help="After each save run the affected tests, until Ctrl-C.")
 @click.option(

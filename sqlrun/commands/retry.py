@@ -14,6 +14,7 @@ REPEATED = (
     "select",
     "exclude",
     "state",
+    "vars",
     "profile",
     "env",
     "full_refresh",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
-from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.errors import Place, Problem, ProjectError, UsageError
 from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, MAPPINGS, NUMBERS, WORDS, enforced, is_number, json_of
-from sqlrun.load.yaml_reader import did_you_mean, listed
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile.function_catalogue import CLOCKS, FORBIDDEN, VOLATILE
 
@@ -27,6 +30,8 @@ KINDS: Mapping[str, type] = {
 }  # fmt: skip
 KIND_NAMES: Mapping[type, str] = {str: "a string", dict: "a table", list: "a list of names", bool: "true or false"}
 KEYS = tuple(KINDS)
+# Vars of the command line (`--vars`), for this run instead of the project's values.
+OVERRIDDEN: ContextVar[Mapping[str, Any]] = ContextVar("vars", default=MappingProxyType({}))
 # Begins the names of variables that dbt hides, too.
 SECRET = "DBT_ENV_SECRET"
 OF_ADAPTER = ("type",)
@@ -88,7 +93,51 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
         problems.append(_problem(text, "SR108", ["adapter_type"], f"`adapter_type` can't be `{adapter}`", hint))
     declared = _env_vars(text, tool.get("env_vars", []), problems)
     target = _target(text, tool.get("target", {}), problems)
-    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions, required, adapter, declared, target)
+    values = _overridden(tool.get("vars", {}))
+    return Settings(name, chosen, values, layers, text, functions, required, adapter, declared, target)
+
+
+def overrides(text: str) -> dict[str, Any]:
+    """Return the vars of a text for the command line, in YAML or JSON.
+
+    >>> overrides("{days: 7, shops: [a, b]}")
+    {'days': 7, 'shops': ['a', 'b']}
+
+    Raises: UsageError if it isn't a mapping.
+    """
+    problems: list[Problem] = []
+    reader = Reader("--vars", text, problems)
+    if problems:
+        raise UsageError(f"--vars isn't YAML: {problems[0].message}. Write --vars '{{name: value}}'.")
+    if reader.root is not None and not isinstance(reader.root, Mapping):
+        raise UsageError("--vars must be a mapping. Write --vars '{name: value}'.")
+    return {name: _as_toml(value) for name, value in plain(reader.root or {}).items()}
+
+
+def _as_toml(value: Any) -> Any:
+    """Return a value of YAML as one of TOML: a decimal is a float."""
+    match value:
+        case Mapping():
+            return {key: _as_toml(one) for key, one in value.items()}
+        case list():
+            return [_as_toml(one) for one in value]
+        case Decimal():
+            return float(value)
+        case _:
+            return value
+
+
+def _overridden(declared: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the project's vars with the values of the command line.
+
+    Raises: UsageError for a name that isn't declared: it would change nothing.
+    """
+    given = OVERRIDDEN.get()
+    for name in given:
+        if name not in declared:
+            hint = f"[tool.sqlrun.vars] has {listed(sorted(declared))}.{did_you_mean(name, declared)}"
+            raise UsageError(f"--vars names the unknown var `{name}`: {hint}")
+    return {**declared, **given}
 
 
 def _env_vars(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:

@@ -70,7 +70,6 @@ def test_a_command_has_its_equal(words: str, arguments: str) -> None:
         ("", "no command ``"),
         ("run --empty", "no option `--empty`"),
         ("run --defer", "no option `--defer`"),
-        ("run --vars {a: 1}", "no --vars: write [tool.sqlrun.vars] in pyproject.toml"),
         ("run --target", "`--target` needs a value"),
     ],
 )
