@@ -91,38 +91,46 @@ def leave() -> None:
         gc.freeze()
 
 
+building = together(
+    *of_selection,
+    vars_option(shown=True),
+    PROFILE,
+    ENV,
+    click.option("--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now."),
+    click.option("--every", metavar="STEP", help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m."),
+    click.option("--replay", nargs=2, metavar="FROM TO", help="Tick from one time of history to another."),
+    click.option(
+        "--step", default="5m", show_default=True, help="Distance of ticks with --replay; now is rounded down to it."
+    ),
+    click.option(
+        "--full-refresh",
+        is_flag=True,
+        help="Build the selected models from scratch; readers see the old tables until then.",
+    ),
+    click.option(
+        "--accept-lost-files", is_flag=True, help="Land although files of a source are gone, and lose their lines."
+    ),
+    click.option(
+        "--accept-unexplained-lines", is_flag=True, help="Publish although lines of a source are not accounted for."
+    ),
+    click.option("--threads", type=click.IntRange(1, 256), help="Number of models to maintain at once."),
+    click.option("--skip-tests", is_flag=True, help="Skip the unit tests of the selected models."),
+    click.option("--receipts", is_flag=True, help="Print the cost of each table."),
+    click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse. Default: fail."),
+    click.option("--quiet", "-q", is_flag=True, help="Print only failures."),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="json: print each event as a line of JSON, in dbt's form.",
+    ),
+    click.option("--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new."),
+)
+
+
 @main.command(cls=Selecting)
-@together(*of_selection, vars_option(shown=True), PROFILE, ENV)
-@click.option("--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now.")
-@click.option("--every", metavar="STEP", help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m.")
-@click.option("--replay", nargs=2, metavar="FROM TO", help="Tick from one time of history to another.")
-@click.option(
-    "--step", default="5m", show_default=True, help="Distance of ticks with --replay; now is rounded down to it."
-)
-@click.option(
-    "--full-refresh",
-    is_flag=True,
-    help="Build the selected models from scratch; readers see the old tables until then.",
-)
-@click.option(
-    "--accept-lost-files", is_flag=True, help="Land although files of a source are gone, and lose their lines."
-)
-@click.option(
-    "--accept-unexplained-lines", is_flag=True, help="Publish although lines of a source are not accounted for."
-)
-@click.option("--threads", type=click.IntRange(1, 256), help="Number of models to maintain at once.")
-@click.option("--skip-tests", is_flag=True, help="Skip the unit tests of the selected models.")
-@click.option("--receipts", is_flag=True, help="Print the cost of each table.")
-@click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse. Default: fail.")
-@click.option("--quiet", "-q", is_flag=True, help="Print only failures.")
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json: print each event as a line of JSON, in dbt's form.",
-)
-@click.option("--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new.")
+@building
 @click.pass_obj
 @report_errors
 def build(root: Path, **options: Any) -> None:
@@ -130,6 +138,15 @@ def build(root: Path, **options: Any) -> None:
     from sqlrun.commands.build import build_command
 
     sys.exit(build_command(root, options, utc_now))
+
+
+@main.command(cls=Selecting)
+@building
+@click.pass_context
+@report_errors
+def run(context: click.Context, **options: Any) -> None:
+    """Build without unit tests: dbt's name of build --skip-tests."""
+    context.invoke(build, **{**options, "skip_tests": True})
 
 
 @main.command()

@@ -10,6 +10,7 @@ import click
 
 from sqlrun.cli import completion
 from sqlrun.cli.options import ENV, PROFILE, Selecting, report_errors, selection, utc_now
+from sqlrun.errors import UsageError
 
 
 @click.command()
@@ -108,12 +109,14 @@ def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
 
 
 @click.command()
-@click.argument("model", shell_complete=completion.models)
+@click.argument("model", required=False, shell_complete=completion.models)
 @PROFILE
 @ENV
+@click.option("--against", metavar="NAME", help="Compare with this environment's tables, or with `prod`, production's.")
 @click.option(
-    "--from", "before", type=click.IntRange(1), help="Compare from this published tick. Default: the one before --to."
-)
+    "--from", "before", type=click.IntRange(1),
+    help="Compare from this published tick. Default: the one before --to; with --against the newest.",
+)  # fmt: skip
 @click.option("--to", "after", type=click.IntRange(1), help="Compare to this published tick. Default: the newest.")
 @click.option(
     "--limit", type=click.IntRange(0), default=20, show_default=True, help="Maximum number of rows; 0 is all."
@@ -125,17 +128,25 @@ def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
 @report_errors
 def diff(
     root: Path,
-    model: str,
+    model: str | None,
     profile: str | None,
     env: str | None,
+    against: str | None,
     before: int | None,
     after: int | None,
     limit: int,
     output: str,
 ) -> None:
-    """Show rows of MODEL that came or left between two ticks."""
-    from sqlrun.commands.ticks import diff_ticks
+    """Show rows of MODEL that came or left between two ticks.
 
+    With --against, compare all tables of two environments, or MODEL's in detail.
+    """
+    from sqlrun.commands.ticks import diff_environments, diff_ticks
+
+    if against is not None:
+        sys.exit(diff_environments(root, model, profile, env, against, before, after, limit, output))
+    if model is None:
+        raise UsageError("name a model, or an environment to compare with: --against NAME")
     sys.exit(diff_ticks(root, model, profile, env, before, after, limit, output))
 
 

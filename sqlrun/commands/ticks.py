@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from sqlrun import pipeline
 from sqlrun.commands.selection import chosen
 from sqlrun.engines.delta.heads import Heads
-from sqlrun.errors import UsageError
+from sqlrun.errors import ProjectError, UsageError
 from sqlrun.operations import outcome_lines
 from sqlrun.pipeline import ledger_of, profile_of
 from sqlrun.report import log_lines
@@ -184,6 +184,63 @@ def diff_ticks(
         what = f"of {model} came (+) or left (-) between {first}, and {last}"
         _print_rows(rows, names, limit, output, what)
     return 0
+
+
+def diff_environments(
+    root: Path,
+    model: str | None,
+    name: str | None,
+    env: str | None,
+    against: str,
+    before: int | None,
+    after: int | None,
+    limit: int,
+    output: str,
+) -> int:
+    """Run `sqlrun diff --against`: compare tables of two environments."""
+    from sqlrun.operations import compare
+    from sqlrun.publish.environment_paths import PRODUCTION
+    from sqlrun.publish.reader import tick_of
+
+    console = Console()
+    sides = []
+    for other, tick in ((against, before), (env, after)):
+        ledger = pipeline.published_ledger(root, name, other)
+        sides.append(compare.Side(ledger.env or PRODUCTION, ledger.warehouse, tick_of(ledger, tick)))
+    old, new = sides
+    if old == new:
+        raise UsageError(f"{new.name}'s {new.published} is the same on both sides. Name another environment or tick")
+    grains = _grains(root, console)
+    if model is None:
+        found = list(compare.tables(old, new, grains))
+    else:
+        found = [compare.table(model, old, new, grains.get(model, ()))]
+    if model is not None and output != "table":
+        rows = compare.sample(model, old, new, limit) if None not in found[0].rows else []
+        _print_rows(rows, tuple(rows[0]) if rows else ("change",), limit, output, "")
+        return 0
+    if output != "table":
+        values = [{**asdict(one), "same": one.is_same, "share": one.share} for one in found]
+        console.raw(log_lines.as_json(values) if output == "json" else log_lines.as_csv(list(values[0]), values))
+        return 0
+    console.lines([f"Compared {new.name}'s {new.published} with {old.name}'s {old.published}.", ""])
+    console.lines(outcome_lines.comparison(found, old.name, new.name))
+    if model is not None and found[0].left + found[0].came and None not in found[0].rows:
+        rows = compare.sample(model, old, new, limit + 1 if limit else 0)
+        console.lines([""])
+        _print_rows(rows, tuple(rows[0]), limit, output, f"only in {new.name} (+) or only in {old.name} (-)")
+    return 0
+
+
+def _grains(root: Path, console: Console) -> dict[str, tuple[str, ...]]:
+    """Return the columns that identify a row, by table; none of a project with mistakes, which is reported."""
+    try:
+        project = pipeline.prepare(root, Cache.of(root)).project
+    except ProjectError:
+        console.print("The project has mistakes, so its grains aren't known: rows are compared as a whole.", "warning")
+        return {}
+    found = {seed.name: seed.grain for seed in project.seeds}
+    return found | {model.name: model.grain for model in project.models if not model.repeats}
 
 
 def verify_tables(

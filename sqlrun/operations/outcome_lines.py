@@ -8,7 +8,10 @@ from sqlrun.report.log_lines import Line
 from sqlrun.runtime.text_table import counted, table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from sqlrun.maintain.checksums import Found
+    from sqlrun.operations.compare import Compared
     from sqlrun.operations.maintenance import Done
     from sqlrun.operations.verify import Verdict
 
@@ -25,6 +28,41 @@ def verdict(found: Verdict) -> list[Line | str]:
     if found.samples:
         lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
     return lines
+
+
+def comparison(found: Sequence[Compared], before: str, after: str) -> list[Line | str]:
+    """Return lines that sum up the differences of tables between two sides, which have these names."""
+    differing = [one for one in found if not one.is_same]
+    rows = [_differing(one) for one in differing]
+    head = ("table", "rows", f"only in {before}", f"only in {after}", "changed", "the same")
+    lines: list[Line | str] = list(table(head, rows)) if rows else []
+    for one in differing:
+        lines += [f"{one.name}: {text}" for text in _details(one)]
+    shared, same = sum(one.shared for one in found), sum(one.is_same and not one.shared for one in found)
+    return [*lines, f"Tables that differ: {len(differing):,}, with the same rows: {same:,}, shared: {shared:,}."]
+
+
+def _differing(one: Compared) -> tuple[object, ...]:
+    before, after = one.rows
+    if before is None or after is None:
+        marks = ("all", "") if after is None else ("", "all")
+        return (one.name, f"{before if after is None else after:,}", *marks, "", "")
+    keys = one.keys
+    left, came = (one.left, one.came) if keys is None else (keys.left, keys.came)
+    share = "" if one.share is None else f"{100 * one.share:.1f} %"
+    count = f"{after:,}" if before == after else f"{before:,} -> {after:,}"
+    return (one.name, count, left, came, "" if keys is None else keys.changed, share)
+
+
+def _details(one: Compared) -> Iterator[str]:
+    """Yield what else differs: columns, and the share of changed values of each."""
+    if one.columns:
+        yield f"columns {', '.join(one.columns)}"
+    if one.keys is not None and one.keys.changed:
+        common = (one.rows[0] or 0) - one.keys.left
+        yield "changed " + ", ".join(f"{name} in {100 * n / common:.1f} %" for name, n in one.keys.columns)
+    elif one.keys is None and one.left + one.came and None not in one.rows:
+        yield "has no grain, so rows are compared as a whole"
 
 
 def checksum(found: Found) -> list[Line | str]:
