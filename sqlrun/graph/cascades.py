@@ -14,6 +14,8 @@ CAUSES = frozenset(
 )
 # Errors about columns that a model reads from other tables.
 EFFECTS = frozenset({"SR304", "SR306", "SR307", "SR308", "SR311", "SR705"})
+# Errors that leave open what a model is stored as.
+KINDS = frozenset({"SR102", "SR103", "SR110", "SR205"})
 _KEY = re.compile(r"Did you mean `([^`]+)`")
 
 
@@ -21,7 +23,8 @@ def causes(problems: Iterable[Problem], rendered: Iterable[Rendered]) -> tuple[P
     """Return the problems that don't follow from others, in their order. At least one is left.
 
     An error about columns follows from an error in the contract of a table that the model reads, and from a cycle. An
-    unknown model follows from an error in its own files, and a missing key from the same key misspelled.
+    unknown model follows from an error in its own files, and a missing key from the same key misspelled. Columns that
+    only a history has follow from a wrong `materialized`.
     """
     found = tuple(dict.fromkeys(problems))
     files: dict[str, list[Rendered]] = {}
@@ -38,6 +41,7 @@ def causes(problems: Iterable[Problem], rendered: Iterable[Rendered]) -> tuple[P
             _follows(problem, files, wrong, circular)
             or _is_hidden(problem, wrong - known)
             or _is_misspelled(problem, found)
+            or _is_of_another_kind(problem, found, files)
         )
     ]
     return tuple(left) or found
@@ -79,6 +83,19 @@ def _is_hidden(problem: Problem, hidden: Iterable[str]) -> bool:
     """Return whether a model is unknown because its own files could not be read."""
     name = re.fullmatch(r"unknown model `(\w+)`", problem.message) if problem.code == "SR202" else None
     return name is not None and name[1] in hidden
+
+
+def _is_of_another_kind(problem: Problem, found: Iterable[Problem], files: Files) -> bool:
+    """Return whether a column of the contract is missing in a query whose `materialized` is wrong or misspelled."""
+    if problem.code != "SR307":
+        return False
+    own = {file for item in files.get(problem.place.file, ()) for file in (item.model.file, item.model.contract_file)}
+    return any(
+        other.place.file in own
+        and other.code in KINDS
+        and ("`materialized`" in other.message or "Did you mean `materialized`" in other.hint)
+        for other in found
+    )
 
 
 def _is_misspelled(problem: Problem, found: Iterable[Problem]) -> bool:

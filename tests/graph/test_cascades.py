@@ -9,6 +9,7 @@ import pytest
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.graph.cascades import causes
 from sqlrun.pipeline import prepare
+from tests.artifacts.test_artifacts import project
 
 CASES = Path(__file__).parents[1] / "cases" / "errors"
 LACKS = Problem("SR104", Place("models/a.yml", 5, 9), "a column of `a` lacks `data_type`")
@@ -45,3 +46,26 @@ def test_an_error_in_a_contract_holds_back_the_errors_of_its_readers() -> None:
 
 def test_errors_that_only_follow_from_each_other_are_printed() -> None:
     assert causes([LACKS], []) == (LACKS,)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("{materialised: history}", "Did you mean `materialized`"),
+        ("{materialized: histroy}", "Did you mean `history`"),
+    ],
+)
+def test_columns_of_a_history_follow_from_its_misspelled_kind(config: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=says) as caught:
+        project(
+            tmp_path,
+            models__prices_sql="select id, cents from {{ ref('raw') }}",
+            models__prices_yml="models:\n  - name: prices\n    description: Prices.\n"
+            f"    config: {config}\n    columns:\n"
+            "      - {name: id, data_type: int}\n      - {name: cents, data_type: int}\n"
+            "      - {name: valid_from, data_type: timestamp}\n      - {name: valid_to, data_type: timestamp}\n"
+            "      - {name: is_current, data_type: boolean}\n",
+        )
+
+    assert len(caught.value.problems) == 1
+    assert caught.value.following == 3
