@@ -67,11 +67,11 @@ ONE = (
 NOTHING = (
     "--partial-parse", "--use-colors", "--use-colors-file", "--version-check", "--send-anonymous-usage-stats",
     "--static-parser", "--cache-selected-only", "--populate-cache", "--use-experimental-parser", "--write-json",
-    "--debug", "--fail-fast", "--print", "--introspect",
+    "--debug", "--print", "--introspect",
 )  # fmt: skip
-FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "-x")
+FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "--fail-fast", "-x")
 LONG: Mapping[str, str] = {
-    **dict.fromkeys(SELECT, "--select"), "-t": "--target", "-f": "--full-refresh", "-q": "--quiet",
+    **dict.fromkeys(SELECT, "--select"), "-t": "--target", "-f": "--full-refresh", "-q": "--quiet", "-x": "--fail-fast",
     "--resource-types": "--resource-type",
 }  # fmt: skip
 ARTIFACTS = ("manifest.json", "run_results.json", "catalog.json", "sources.json")
@@ -136,6 +136,7 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         # Programs that run dbt start several commands at once.
         arguments.append("--wait")
         arguments += ["--full-refresh"] if "--full-refresh" in given else []
+        arguments += ["--fail-fast"] if "--fail-fast" in given else []
         arguments += ["--threads", given["--threads"]] if "--threads" in given else []
         if given.get("--log-format", environment.get("DBT_LOG_FORMAT", "")) == "json":
             arguments += ["--log-format", "json"]

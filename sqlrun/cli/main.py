@@ -115,6 +115,7 @@ building = together(
     ),
     click.option("--threads", type=click.IntRange(1, 256), help="Number of models to maintain at once."),
     click.option("--skip-tests", is_flag=True, help="Skip the unit tests of the selected models."),
+    click.option("--fail-fast", "-x", is_flag=True, help="Begin no further table after a failure."),
     click.option("--receipts", is_flag=True, help="Print the cost of each table."),
     click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse. Default: fail."),
     click.option("--quiet", "-q", is_flag=True, help="Print only failures."),

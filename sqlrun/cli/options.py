@@ -78,6 +78,9 @@ ENV = click.option(
 )
 PROFILE = click.option(
     "--profile",
+    "--target",
+    "-t",
+    "profile",
     metavar="NAME",
     envvar="SQLRUN_PROFILE",
     shell_complete=completion.profiles,

@@ -20,6 +20,7 @@ REPEATED = (
     "full_refresh",
     "threads",
     "skip_tests",
+    "fail_fast",
     "wait",
     "log_format",
 )

@@ -73,7 +73,7 @@ class _Node:
 
         waiting -> maintained -> checked -> reported
            |                                   ^
-           +------- skipped: an input failed
+           +------- skipped: an input failed, or any step with `fail_fast`
 
     `maintained` and `checked` are futures, None until their work starts. A step starts when all of its inputs are
     maintained, so its checks run in parallel with the maintenance of later steps. It is reported last, in graph order,
@@ -99,13 +99,14 @@ class _Node:
 class Steps:
     """Scheduler of a tick's steps: it numbers, runs and reports them, and collects their results."""
 
-    def __init__(self, context: TickContext, emit: Listener, threads: int) -> None:
+    def __init__(self, context: TickContext, emit: Listener, threads: int, *, fail_fast: bool = False) -> None:
         self.context, self.emit = context, emit
         self.total = len(context.plan.seeds) + len(context.plan.models)
         self.done: list[NodeResult] = []
         self.checks: list[CheckResult] = []
         self.measures: list[Measure] = []
         self.failed: set[str] = set()
+        self._fail_fast = fail_fast
         self._next = 0
         self._nodes: dict[str, _Node] = {}
         self._workers = ThreadPoolExecutor(max(1, threads), "sqlrun-model")
@@ -141,6 +142,10 @@ class Steps:
         The last landing is checked in parallel with the models: until they start, the tick waits for its pin.
         """
         self._check_landed()
+        if self._is_over:
+            self._nodes[model.name] = _Node(model, "landing", set())
+            self._settle()
+            return
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
         self._nodes[model.name] = node
         node.maintained = Future()
@@ -199,11 +204,16 @@ class Steps:
         self._settle()
 
     def _may_begin(self, node: _Node) -> bool:
-        """Return whether all inputs are maintained; False as soon as one has failed."""
-        if node.above & self.failed:
+        """Return whether all inputs are maintained; False as soon as one has failed, or any step with `fail_fast`."""
+        if self._is_over or node.above & self.failed:
             return False
         above = [self._nodes[name].maintained for name in node.above if name in self._nodes]
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
+
+    @property
+    def _is_over(self) -> bool:
+        """Return whether no further step begins, because one has failed."""
+        return self._fail_fast and bool(self.failed)
 
     def _may_be_checked(self, node: _Node) -> bool:
         """Return whether the tables of relationships are maintained or never will be; no step waits for itself."""
@@ -232,9 +242,9 @@ class Steps:
             for node in self._nodes.values():
                 if node.reported or any(not self._nodes[name].reported for name in node.above if name in self._nodes):
                     continue
-                skipped = bool(node.above & self.failed)
+                skipped = bool(node.above & self.failed) or (self._is_over and node.maintained is None)
                 if skipped and node.maintained is None:
-                    node.index = self._count()
+                    node.index = node.index or self._count()
                 elif node.checked is None or not node.checked.done():
                     continue
                 node.reported = moved = True
@@ -260,6 +270,14 @@ class Steps:
             self.emit(result)
         if node.status in ("error", "skipped") or blocks(said.checks):
             self.failed.add(node.name)
+            if self._fail_fast:
+                self._cancel()
+
+    def _cancel(self) -> None:
+        """Take back the models that no thread has begun."""
+        for node in self._nodes.values():
+            if node.maintained is not None and node.maintained.cancel():
+                node.maintained = None
 
 
 def _yield_to_maintenance() -> None:

@@ -223,6 +223,7 @@ class Session:
             assert_lock_held=assert_lock_held,
             say=self._say,
             check_timeout=target.check_timeout,
+            fail_fast=options.get("fail_fast", False),
             published=self._keep,
         )
         self._progress = None

@@ -58,6 +58,7 @@ class Request:
     published: Callable[[TickContext], None] = forget
     accept_unexplained: bool = False  # publish even if lines of a source are unaccounted for
     connections: Mapping[str, Connection] = field(default_factory=dict)
+    fail_fast: bool = False  # begin no further step after one has failed
 
 
 def tick(
@@ -109,7 +110,7 @@ def _tick(
     context = _progress(workspace, engine, reader, plan, states, request)
     engine_selection.prestart_spark(context)
     context.bases = recover(engine, plan, heads, request.assert_lock_held)
-    with Steps(context, emit, request.threads) as nodes:
+    with Steps(context, emit, request.threads, fail_fast=request.fail_fast) as nodes:
         for name in plan.seeds:
             nodes.load(name)
         for model in plan.models:
