@@ -74,6 +74,7 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None, di
 @click.command(cls=Selecting)
 @selection
 @click.option("--full-refresh", is_flag=True, help="Plan to build the selected models from scratch.")
+@click.option("--sql", "statements", is_flag=True, help="Show how the query of each rebuilt table changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @report_errors
@@ -85,12 +86,15 @@ def plan(
     profile: str | None,
     env: str | None,
     full_refresh: bool,
+    statements: bool,
     as_json: bool,
 ) -> None:
     """Show what the next build rebuilds, and its pending input."""
     from sqlrun.commands.ticks import plan_edits
 
-    sys.exit(plan_edits(root, select, exclude, state, profile, env, full_refresh, as_json, utc_now()))
+    sys.exit(
+        plan_edits(root, select, exclude, state, profile, env, full_refresh, as_json, utc_now(), statements=statements)
+    )
 
 
 @click.command()

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun import pipeline
 from sqlrun.commands.selection import chosen
@@ -18,6 +18,12 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
 from sqlrun.runtime.disk_cache import Cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlrun.plan.diff import Edit
+    from sqlrun.plan.values import TickPlan, Workspace
 
 
 def show_rows(
@@ -92,8 +98,10 @@ def plan_edits(
     refresh: bool,
     as_json: bool,
     now: datetime,
+    *,
+    statements: bool = False,
 ) -> int:
-    """Run `sqlrun plan`."""
+    """Run `sqlrun plan`; with `statements` it shows how queries changed."""
     from sqlrun.commands import pending_input
     from sqlrun.engines.delta import table as delta_table
     from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -131,14 +139,36 @@ def plan_edits(
     found = tuple(replace(edit, engine=engines.get(edit.name, "")) for edit in found)
     states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}
     rows = {n: delta_table.rows_at(f"{ledger.warehouse}/{state.path}", state.version) for n, state in states.items()}
+    texts = _query_changes(prepared.workspace, ledger.warehouse, plan, found) if statements else {}
     if as_json:
-        Console().raw(json.dumps(plan_diff.as_json(found, published, rows), indent=2))
+        Console().raw(json.dumps(plan_diff.as_json(found, published, rows, texts if statements else None), indent=2))
     else:
         compared = plan_diff.compared(history.published, other_environments)
         console = Console()
         console.lines(plan_diff.messages(found, published, rows, compared))
+        console.lines([line for name in texts for line in ("", *texts[name])])
         console.lines(["", *pending_input.messages(prepared.workspace, plan, target.connections)])
     return 0
+
+
+def _query_changes(
+    workspace: Workspace, warehouse: str, plan: TickPlan, found: Iterable[Edit]
+) -> dict[str, tuple[str, ...]]:
+    """Return how the query of each rebuilt table changed, as lines."""
+    from sqlrun.plan import query_texts
+    from sqlrun.publish import published_queries
+
+    names = [edit.name for edit in found if edit.fate == "rebuilt" and workspace.seed(edit.name) is None]
+    return {
+        name: tuple(
+            query_texts.lines(
+                name,
+                published_queries.read(warehouse, query_texts.fingerprint_before(plan, name)),
+                query_texts.of_model(workspace, workspace.model(name)),
+            )
+        )
+        for name in names
+    }
 
 
 def vacuum_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:

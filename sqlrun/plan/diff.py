@@ -6,7 +6,7 @@ The hash of today's query over the published inputs shows whether the query itse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -233,11 +233,17 @@ def _cost(edit: Edit, rows: Mapping[str, int]) -> str:
     return f"; reads {', '.join(edit.reads)}{about}{by}"
 
 
-def as_json(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> dict[str, Any]:
-    """Return the edits as JSON values for other programs."""
+def as_json(
+    found: Iterable[Edit],
+    published: Published | None,
+    rows: Mapping[str, int],
+    queries: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Return the edits as JSON values for other programs; `queries` are lines about changed queries, if wanted."""
     tables = [
         asdict(edit)
         | {"rows_read": None if any(n not in rows for n in edit.reads) else sum(rows[n] for n in edit.reads)}
+        | ({} if queries is None else {"query_diff": "\n".join(queries.get(edit.name, ()))})
         for edit in found
     ]
     return {"tick": published.tick if published else None, "tables": tables}

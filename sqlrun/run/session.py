@@ -23,8 +23,9 @@ from sqlrun.load import unread_files
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor, maintenance, outcome_lines
 from sqlrun.pipeline import Prepared
+from sqlrun.plan import query_texts
 from sqlrun.project import Profile
-from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish import environments, published_queries, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
@@ -272,14 +273,17 @@ class Session:
             self._say("The alert was interrupted. sqlrun sends it after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
-        """Write run stats, check results and measures; a failure doesn't change the tick."""
+        """Write run stats, check results, measures and queries of new tables; a failure doesn't change the tick."""
         warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
-        writes = (
+        writes: list[Callable[[], None]] = [
             partial(receipts.write, warehouse, result, self._writer, now, env),
             partial(check_results.write, warehouse, result, now, env),
             partial(measures.write, warehouse, result, now, env),
             partial(completeness.write, warehouse, result, now, env),
-        )
+        ]
+        if self._progress is not None:  # the tick was published
+            texts = query_texts.built(self.prepared.workspace, self._progress.plan)
+            writes.append(partial(published_queries.write, warehouse, texts))
 
         def carry_out(write: Callable[[], None]) -> None:
             assert_lock_held()
