@@ -16,8 +16,8 @@ from benchmarks import mart_readers
 from benchmarks.rivals.resident import broken, channel
 from sqlrun import pipeline
 from sqlrun.cli.options import utc_now
+from sqlrun.commands.selection import chosen
 from sqlrun.events import TickResult
-from sqlrun.pipeline import chosen
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.build_display import BuildDisplay
 from sqlrun.report.console import Console
