@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqlrun.errors import Place
-from sqlrun.graph.selectors import METHODS, texts_of
+from sqlrun.graph.selectors import METHODS, named_in, texts_of
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import Choice, Project, Selector
@@ -50,7 +50,7 @@ def read(reader: Reader) -> Iterator[Selector]:
 
 def _resolved(reader: Reader, found: Mapping[str, Selector]) -> Iterator[Selector]:
     """Yield the selectors that refer to known selectors only, and not to themselves."""
-    reads = {name: tuple(_references(selector.choice)) for name, selector in found.items()}
+    reads = {name: named_in(texts_of(selector.choice)) for name, selector in found.items()}
     for name, selector in found.items():
         unknown = [other for other in reads[name] if other not in found]
         for other in unknown:
@@ -65,14 +65,6 @@ def _resolved(reader: Reader, found: Mapping[str, Selector]) -> Iterator[Selecto
             reader.problem("SR110", selector.place, f"the selector `{name}` refers to itself", "Remove the reference.")
         elif not unknown:
             yield selector
-
-
-def _references(choice: Choice) -> Iterator[str]:
-    for text in texts_of(choice):
-        for part in text.replace(",", " ").split():
-            method, _, value = part.strip("@+0123456789").partition(":")
-            if method == "selector":
-                yield value
 
 
 def _choice(reader: Reader, node: Any, place: Place) -> Choice:

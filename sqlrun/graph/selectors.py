@@ -69,10 +69,19 @@ def compared_methods(graph: Graph, texts: Iterable[str]) -> frozenset[str]:
     left, seen, found = " ".join(texts) or " ".join(default(graph)), set[str](), set[str]()
     while left:
         found |= set(re.findall(rf"(?<![\w.])({'|'.join(COMPARED)}):", left))
-        names = {name for name in re.findall(r"selector:([^\s,+@]+)", left) if name in graph.named} - seen
+        names = {name for name in named_in([left]) if name in graph.named} - seen
         seen |= names
         left = " ".join(text for name in names for text in texts_of(graph.named[name].choice))
     return frozenset(found)
+
+
+def named_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the named selectors that selectors refer to.
+
+    >>> named_in(["2+selector:v2+1,tag:hot", "days"])
+    ('v2',)
+    """
+    return tuple(name for text in texts for name in re.findall(r"(?<![\w.])selector:([^\s,+@]+)", text))
 
 
 def texts_of(choice: Choice) -> tuple[str, ...]:
@@ -82,7 +91,7 @@ def texts_of(choice: Choice) -> tuple[str, ...]:
 
 
 def _chosen(graph: Graph, choice: Choice) -> set[str]:
-    """Return the nodes of a choice. A part of a named selector may match nothing, if another part does."""
+    """Return the nodes of a choice. Each part must match something; an intersection of parts may be empty."""
     if choice.parts:
         found = [_chosen(graph, part) for part in choice.parts]
         chosen = set.union(*found) if choice.is_union else set.intersection(*found)

@@ -67,6 +67,15 @@ def test_a_named_selector_is_a_selector_like_any_other() -> None:
         selectors.select(graph, ("selector:colt",))
 
 
+def test_a_name_may_end_with_a_digit() -> None:
+    graph, problems = read(
+        "selectors:\n  - {name: v2, definition: days}\n  - {name: a, definition: '1+selector:v2+1'}\n"
+    )
+
+    assert problems == []
+    assert selectors.select(graph, ("selector:a",)) == ("orders", "days")
+
+
 def test_the_default_one_applies_without_any_other() -> None:
     graph, _ = read("selectors:\n  - {name: hot, default: true, definition: 'tag:hot'}\n")
 
