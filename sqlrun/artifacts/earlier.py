@@ -31,7 +31,7 @@ def states(new: Values, old: Values) -> Marks:
         name, before = _name(node), former.get(unique_id)
         found = ["new", "modified"] if before is None else ["old"]
         if before is not None:
-            kinds = list(_kinds(node, before, new, old))
+            kinds = list(_kinds(node, before))
             found += [f"modified.{kind}" for kind in kinds]
             found.append("modified" if kinds or unique_id in changed else "unmodified")
         for one in found:
@@ -74,7 +74,7 @@ def _name(node: Values) -> str:
     return f"source:{node['source_name']}.{node['name']}" if is_source else str(node["name"])
 
 
-def _kinds(node: Values, before: Values, new: Values, old: Values) -> Iterator[str]:
+def _kinds(node: Values, before: Values) -> Iterator[str]:
     """Yield the kinds of changes of a node that was there before."""
     if node["resource_type"] == "source":
         if any(node[key] != before.get(key) for key in ("columns", "external", "loader")):
@@ -82,11 +82,10 @@ def _kinds(node: Values, before: Values, new: Values, old: Values) -> Iterator[s
         if node["freshness"] != before.get("freshness"):
             yield "configs"
         return
-    has_body = node["checksum"] != before["checksum"]
-    if has_body:
+    if node["checksum"] != before["checksum"]:
         yield "body"
     # The same text that means another query: a macro, a var or a variable of the environment has changed.
-    elif _compiled(node, new) != _compiled(before, old):
+    elif _compiled(node) != _compiled(before):
         yield "macros"
     if _config(node) != _config(before):
         yield "configs"
@@ -96,7 +95,7 @@ def _kinds(node: Values, before: Values, new: Values, old: Values) -> Iterator[s
         yield "relation"
 
 
-def _compiled(node: Values, manifest: Values) -> str:
+def _compiled(node: Values) -> str:
     """Return the compiled query of a model without the name of its schema."""
     return str(node.get("compiled_code") or "").replace(f"`.`{node['schema']}`.`", "`.`")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlrun.artifacts import state_files
 from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.pipeline import Prepared
 
@@ -16,6 +15,10 @@ def chosen(
 
     Raises: UsageError for a selector that matches nothing, and for artifacts that can't be read.
     """
-    root = Path(prepared.project.root)
-    graph = state_files.compared(prepared.graph, prepared.workspace, (*select, *exclude), root, state)
+    graph = prepared.graph
+    if state is not None:
+        from sqlrun.artifacts import state_files  # the manifest's modules, which few commands need
+
+        root = Path(prepared.project.root)
+        graph = state_files.compared(graph, prepared.workspace, (*select, *exclude), root, state)
     return select_nodes(graph, select, exclude)

@@ -95,7 +95,7 @@ def table(name: str, before: Side, after: Side, grain: Sequence[str] = ()) -> Co
     pair = _pair(name, before, after)
     common = _common(*pair)
     counts = _one(_counts(common), pair)
-    keys = _by_key(grain, common, pair) if grain and set(grain) <= set(common) and len(common) > 0 else None
+    keys = _by_key(grain, common, pair) if grain and set(grain) <= set(common) else None
     return Compared(
         name, False, (counts["n_before"], counts["n_after"]), tuple(_column_texts(*pair)),
         counts["n_left"], counts["n_came"], keys,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from urllib.parse import unquote
 
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UsageError
+from sqlrun.operations import compare
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
-from sqlrun.publish.reader import find, nothing_published, query, tick_of
+from sqlrun.publish.reader import find, nothing_published, tick_of
 from sqlrun.publish.table_state import Published, all_complete_to
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import arrow_rows, text_table
+from sqlrun.runtime import text_table
 from sqlrun.storage import lock
 from sqlrun.storage.factory import storage_of
 from sqlrun.system_tables import measures, receipts
@@ -86,15 +86,8 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
     old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
         raise UsageError(f"the columns of {model} differ between tick {first.tick} and tick {last.tick}")
-    names = ", ".join(f'"{column.name}"' for column in new.columns)
-    sql = f"""
-        select '-' as change, * from (select {names} from before except all select {names} from after)
-        union all
-        select '+' as change, * from (select {names} from after except all select {names} from before)
-        order by {", ".join(f'"{c.name}"' for c in new.columns if "<" not in c.type)}, change desc
-    """
-    rows = arrow_rows.plain(query(sql, (replace(old, name="before"), replace(new, name="after"))))
-    return rows
+    before_side, after_side = (compare.Side(ledger.env, ledger.warehouse, tick) for tick in (first, last))
+    return compare.sample(model, before_side, after_side, limit=0)
 
 
 def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> None:
