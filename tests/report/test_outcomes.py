@@ -157,10 +157,11 @@ WRITTEN = PACKAGE / "serve" / "pages" / "outcomes.js"
 # Words that are another vocabulary's, too: a step's and a style's `error`.
 SHARED = {"error"}
 # What follows a failure, and how bad it is, is declared in the nouns; dbt's words for it, and those for a schema that
-# changes, where they are read or imported; a unit test passes or fails by itself; lines of a log have dbt's levels.
+# changes, where they are read or imported; a unit test passes or fails by itself; lines of a log have dbt's levels, and
+# selectors take dbt's words.
 ELSEWHERE = {
     "outcome.py", "project.py", "load/constraints.py", "load/sources.py", "serve/openapi.py", "report/json_log.py",
-    "render/dbt_names.py", "scaffold/dbt_tests.py", *(
+    "render/dbt_names.py", "scaffold/dbt_tests.py", "graph/selectors.py", *(
         path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "unit_tests").rglob("*.py")
     ),
 }  # fmt: skip
