@@ -80,6 +80,7 @@ lint: $(INSTALLED) ## Check style, format and types
 servers: java maven $(INSTALLED) $(LOG_STORE) ## Fetch or build the servers that tests start, once, into the user's cache
 	@$(BIN)/python -m tests.support.servers.jars
 	@$(BIN)/python -m tests.support.servers.object_stores
+	@$(BIN)/python -m tests.support.servers.azure
 
 clean: ## Remove what was installed and built, but not data/, which may be yours
 	rm -rf $(VENV) warehouse target dist build spark-warehouse metastore_db derby.log *.egg-info

@@ -21,10 +21,15 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
+# Before any process that inherits its variables.
 if os.environ.get("STORE") == "s3":
     from tests.support.servers import object_stores
 
-    object_stores.shared()  # before any process that inherits its variables
+    object_stores.shared()
+elif os.environ.get("STORE") == "azure":
+    from tests.support.servers import azure
+
+    azure.shared()
 
 # As the command line has it: nearly all that is made of a project stays, and each look for garbage goes through it.
 gc.set_threshold(200_000, 10, 10)
@@ -58,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wrong = [name for name, found in marks.items() if "long" in found and not found & {"slow", "servers", "spark"}]
     if wrong:
         raise pytest.UsageError(f"a long test has to be slow, too: {', '.join(wrong)}")
-    if os.environ.get("STORE") == "s3":
+    if "STORE" in os.environ:
         for item in items:
             if item.get_closest_marker("disk"):
                 item.add_marker(pytest.mark.skip(reason="it changes files of a warehouse on a disk"))

@@ -1,4 +1,4 @@
-"""Behavior of every storage, on a local disk and on an S3-compatible server."""
+"""Behavior of every storage, on a local disk, an S3-compatible server and an emulator of Azure."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def _half(file: Path, mode: str) -> _Half:
     return _Half(file, "w")
 
 
-@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.servers)])
+@pytest.fixture(params=["local", *(pytest.param(kind, marks=pytest.mark.servers) for kind in ("s3", "azure"))])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "s3":
-        warehouse = request.getfixturevalue("s3").warehouse(tmp_path)
+    if request.param != "local":
+        warehouse = request.getfixturevalue(request.param).warehouse(tmp_path)
         full = mock.patch("obstore.put", side_effect=OSError("status code: 507 <Code>InsufficientStorage</Code>"))
         return Place(storage_of(warehouse), warehouse, full, StoreError)
     return Place(storage_of(str(tmp_path)), str(tmp_path), mock.patch.object(Path, "open", _half))

@@ -1,6 +1,7 @@
-"""Suites of ticks, crashes and cases with their warehouses on an S3-compatible server, each in a process of its own.
+"""Suites of ticks, crashes and cases with their warehouses on an object store, each in a process of its own.
 
-`STORE=s3` puts the warehouse of each test there. Tests marked `disk` change files of a warehouse behind its back.
+`STORE=s3` puts the warehouse of each test on an S3-compatible server, `STORE=azure` on an emulator of Azure. Tests
+marked `disk` change files of a warehouse behind its back.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import pytest
 
 from tests.support.projects import ROOT
-from tests.support.servers import object_stores
+from tests.support.servers import azure, object_stores
 
 pytestmark = [pytest.mark.servers]
 SUITES = {
@@ -24,24 +25,30 @@ SUITES = {
 }
 
 
-def passed(*arguments: str) -> None:
+def passed(*arguments: str, store: str = "s3") -> None:
     """Run tests with their warehouses on a server, which ends with their process."""
-    object_stores.program()
+    (azure if store == "azure" else object_stores).program()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-        cwd=ROOT, env={**os.environ, "STORE": "s3"}, capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, "STORE": store}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 
-def test_a_tick_is_published_on_a_store() -> None:
-    passed("tests/run/test_ticks.py", "-k", "seed")
+@pytest.mark.parametrize("store", ["s3", "azure"])
+def test_a_tick_is_published_on_a_store(store: str) -> None:
+    passed("tests/run/test_ticks.py", "-k", "seed", store=store)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_passes_on_a_store(name: str) -> None:
     passed(*SUITES[name])
+
+
+@pytest.mark.long
+def test_ticks_on_azure() -> None:
+    passed(*SUITES["ticks"], store="azure")
 
 
 @pytest.mark.long

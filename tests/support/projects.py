@@ -83,12 +83,18 @@ def now() -> datetime:
 
 
 def warehouse_of(root: Path) -> str:
-    """Return the warehouse of a test's folder: in it, or with STORE=s3 on the server of `servers/object_stores.py`."""
-    if os.environ.get("STORE") != "s3":
-        return str(root / "warehouse")
-    from tests.support.servers import object_stores
+    """Return the warehouse of a test's folder: in it, or on a server of `servers/` with STORE=s3 or STORE=azure."""
+    match os.environ.get("STORE"):
+        case "s3":
+            from tests.support.servers import object_stores
 
-    return object_stores.shared().warehouse(root)
+            return object_stores.shared().warehouse(root)
+        case "azure":
+            from tests.support.servers import azure
+
+            return azure.warehouse(root)
+        case _:
+            return str(root / "warehouse")
 
 
 @dataclass

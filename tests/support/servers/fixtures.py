@@ -11,6 +11,7 @@ import pytest
 from tests.support.servers import jars
 
 if TYPE_CHECKING:
+    from tests.support.servers.azure import Azure
     from tests.support.servers.kafka import Broker
     from tests.support.servers.nats import Nats
     from tests.support.servers.object_stores import S3
@@ -29,6 +30,8 @@ FIXTURES = {
     "s3_server",
     "s3",
     "through",
+    "azure_server",
+    "azure",
 }
 
 
@@ -148,3 +151,23 @@ def through(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unreliable]:
     with Unreliable(s3.port) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         yield proxy
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    """An emulator of Azure's Blob storage for all tests of the process: each has a prefix of its own."""
+    from tests.support.servers.azure import Azure
+
+    server = Azure(tmp_path_factory.mktemp("azure"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def azure(azure_server: Azure, monkeypatch: pytest.MonkeyPatch) -> Azure:
+    """The emulator, with its variables in the environment, and no store opened before."""
+    for name, value in azure_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sqlrun.storage.factory._stores", {})
+    return azure_server

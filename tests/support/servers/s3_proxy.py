@@ -50,13 +50,13 @@ SOUND = Fault()
 class Proxy:
     """The proxy: `fault` decides about each request, `seen` has all of them with the status of the server's answer."""
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstream: str, port: int = 0) -> None:
         self._upstream = upstream.removeprefix("http://")
         self.fault: Callable[[Request], Fault] = lambda request: SOUND
         self.seen: list[tuple[Request, int]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
     def endpoint(self) -> str:
@@ -65,6 +65,10 @@ class Proxy:
     def start(self) -> None:
         self._thread.start()
 
+    def serve(self) -> None:
+        """Answer requests until the process ends."""
+        self._server.serve_forever()
+
     def stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -72,7 +76,8 @@ class Proxy:
 
     def forwarded(self, handler: BaseHTTPRequestHandler, body: bytes, unconditional: bool) -> Any:
         """Return the server's answer: status, headers and body."""
-        dropped = {*OWN, "if-none-match"} if unconditional else OWN
+        # A client's date is signed.
+        dropped = OWN - {"date"} | ({"if-none-match"} if unconditional else set())
         headers = {name: value for name, value in handler.headers.items() if name.lower() not in dropped}
         if body or handler.command in ("PUT", "POST"):
             headers["Content-Length"] = str(len(body))
@@ -89,6 +94,7 @@ class Proxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def handle_one_request(self) -> None:
                 try:

@@ -1,0 +1,170 @@
+"""Azure's Blob storage: the emulator Azurite, installed by npm into the user's cache. Shell: processes, the network.
+
+`python -m tests.support.servers.azure` installs it. Azurite ignores the parameter `startFrom` of a list, which Azure
+has; a proxy before it applies that. Without it delta-rs takes the first version of a log for the one that it asked for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import fcntl
+import hashlib
+import hmac
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from datetime import datetime, timezone
+from email.utils import format_datetime
+from functools import cache
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from xml.sax.saxutils import unescape
+
+import pytest
+
+from tests.support.servers.jars import LONGEST, cached
+from tests.support.servers.process import Process, free_port, listens
+from tests.support.servers.s3_proxy import Proxy
+
+VERSION = "3.37.0"
+# The account and the key that every emulator of Azure has.
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+CONTAINER = "lake"
+ROOT = Path(__file__).parents[3]
+BLOB = re.compile(rb"<Blob><Name>(.*?)</Name>.*?</Blob>", re.DOTALL)
+
+
+def installed() -> tuple[Path, str]:
+    """Return the emulator's program, which the first caller installs, and why it can't be installed."""
+    folder = cached(f"azurite-{VERSION}")
+    found = folder / "node_modules" / ".bin" / "azurite-blob"
+    npm = shutil.which("npm")
+    if npm is None or found.exists():
+        return found, "" if found.exists() else "no Azurite, nor npm to install it: `apt-get install npm`"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not found.exists():
+            command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"azurite@{VERSION}"]
+            try:
+                subprocess.run(
+                    command, capture_output=True, text=True, timeout=LONGEST, check=True, stdin=subprocess.DEVNULL
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                return found, f"Azurite can't be installed: {getattr(error, 'stderr', '') or error}"[-400:]
+    return found, ""
+
+
+def program() -> Path:
+    """Return the emulator's program; a test is skipped where there is none."""
+    found, why = installed()
+    if why:
+        pytest.skip(why)
+    return found
+
+
+class _StartFrom(Proxy):
+    """The proxy: it leaves the names before `startFrom` out of a list."""
+
+    def forwarded(self, handler: BaseHTTPRequestHandler, body: bytes, unconditional: bool) -> Any:
+        status, headers, content = super().forwarded(handler, body, unconditional)
+        start = parse_qs(urlsplit(handler.path).query).get("startFrom")
+        if start and status == 200:
+            content = BLOB.sub(lambda blob: blob[0] if unescape(blob[1].decode()) >= start[0] else b"", content)
+        return status, headers, content
+
+
+class Azure:
+    """The emulator with one container; its variables take the place of a profile's options."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, port = folder, free_port()
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [
+            str(program()), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder),
+            "--silent", "--skipApiVersionCheck", "--disableTelemetry",
+        ]  # fmt: skip
+        self._process = Process(command, folder / "azurite.log")
+        self._upstream, self._port = port, free_port()
+        # In a process of its own: delta-rs holds Python's lock while it waits for some answers.
+        proxy = [sys.executable, "-m", "tests.support.servers.azure", str(port), str(self._port)]
+        self._proxy = Process(["env", f"PYTHONPATH={ROOT}", *proxy], folder / "proxy.log")
+
+    @property
+    def endpoint(self) -> str:
+        """Return the account's address."""
+        return f"http://127.0.0.1:{self._port}/{ACCOUNT}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables that clients read."""
+        return {
+            "AZURE_STORAGE_ENDPOINT": self.endpoint, "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
+            "AZURE_STORAGE_ACCOUNT_KEY": KEY, "AZURE_ALLOW_HTTP": "true",
+        }  # fmt: skip
+
+    def start(self) -> None:
+        """Start the emulator, and create the container."""
+        self._process.start(lambda: listens(self._upstream))
+        self._proxy.start(lambda: listens(self._port))
+        urllib.request.urlopen(_creation(self._upstream)).close()
+
+    def stop(self) -> None:
+        """Stop the emulator; its objects stay."""
+        self._proxy.stop()
+        self._process.stop()
+
+    def warehouse(self, root: Path) -> str:
+        """Return the warehouse of a test's folder."""
+        return warehouse(root)
+
+
+def warehouse(root: Path) -> str:
+    """Return the warehouse of a test's folder, with a blank and a letter outside ASCII in its prefix."""
+    return f"az://{CONTAINER}/wär häuser/{str(root).strip('/')}/warehouse"
+
+
+def _creation(port: int) -> urllib.request.Request:
+    """Return a signed request that creates the container."""
+    path, date = f"/{ACCOUNT}/{CONTAINER}", format_datetime(datetime.now(timezone.utc), usegmt=True)
+    headers = {"x-ms-date": date, "x-ms-version": "2023-11-03"}
+    fields = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    signed = f"PUT{chr(10) * 12}{fields}/{ACCOUNT}{path}\nrestype:container"
+    signature = hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
+    headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(signature).decode()}"
+    return urllib.request.Request(f"http://127.0.0.1:{port}{path}?restype=container", method="PUT", headers=headers)
+
+
+@cache
+def shared() -> None:
+    """Start an emulator of this process, with its variables in the environment; none in a process started by one."""
+    if "SQLRUN_TEST_AZURE" in os.environ:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="sqlrun-azure-"))
+    server = Azure(folder)
+    server.start()
+    os.environ |= {**server.environment, "SQLRUN_TEST_AZURE": "1"}
+    pid = os.getpid()
+
+    def stop() -> None:
+        if os.getpid() == pid:
+            server.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case [upstream, port]:
+            _StartFrom(f"http://127.0.0.1:{upstream}", int(port)).serve()
+        case _:
+            print(installed()[1] or "Azurite is installed.")
