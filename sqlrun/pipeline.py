@@ -129,6 +129,12 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
         target = profile.load(root, name or project.profile)
     except ProjectError as error:
         problems.extend(error.problems)
+    if target is not None:
+        problems.extend(profile.missing_packages(root, target))
+    if prepared is not None:
+        from sqlrun.check import needed_packages
+
+        problems.extend(needed_packages.problems(prepared.workspace))
     if prepared is not None and target is not None:
         problems.extend(_engine_problems(prepared, target, cache))
     if prepared is None or target is None or problems:

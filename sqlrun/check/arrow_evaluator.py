@@ -2,13 +2,14 @@
 
 The columns are the ones for Great Expectations (`check_columns`): ranks, codes and signs of the values.
 Comparing a rank with a bound and counting is done here without pandas. In any doubt there is no count, and Great
-Expectations decides.
+Expectations decides, if it is installed.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -46,10 +47,11 @@ class Count:
         return (self.looked_at - self.unexpected) / self.looked_at >= number(mostly, 1.0)
 
 
-def count(kind: str, prepared: Prepared, most: int) -> Count | None:
+def count(kind: str, prepared: Prepared, most: int, *, alone: bool = False) -> Count | None:
     """Count the unexpected rows of one expectation, with the positions of the first ones, at most `most`.
 
-    None if Great Expectations' result can't be predicted. Raises: any error of Arrow.
+    None if Great Expectations' result can't be predicted. `alone`: nothing else evaluates the check, so repeated keys
+    and sets of any type are counted too. Raises: any error of Arrow.
     """
     rule = _RULES.get(kind)
     if rule is None:
@@ -58,6 +60,8 @@ def count(kind: str, prepared: Prepared, most: int) -> Count | None:
     if not _plain(kwargs, rule.takes):
         return None
     mask = rule.unexpected(kwargs, prepared.columns)
+    if mask is None and alone and rule.alone is not None:
+        mask = rule.alone(kwargs, prepared.columns)
     if mask is None:
         return None
     import pyarrow.compute as pc
@@ -264,6 +268,45 @@ def _all_differ(codes: Sequence[pa.Array]) -> bool:
     return int(pc.count_distinct(whole).as_py()) == len(codes[0])
 
 
+def _sharing(kwargs: Kwargs, columns: _Columns) -> pa.Array:
+    """Mark the rows that share a value with another row."""
+    codes = _one(kwargs, columns).to_pylist()
+    times = Counter(codes)
+    return _truths([None if code is None else times[code] > 1 for code in codes])
+
+
+def _sharing_together(kwargs: Kwargs, columns: _Columns) -> pa.Array:
+    """Mark the rows that share several values with another row; NULL equals NULL."""
+    keys = list(zip(*(columns[name].to_pylist() for name in cast(Sequence[str], kwargs["column_list"])), strict=True))
+    match kwargs.get("ignore_row_if", "all_values_are_missing"):
+        case "all_values_are_missing":
+            ignored = [all(value is None for value in key) for key in keys]
+        case "any_value_is_missing":
+            ignored = [None in key for key in keys]
+        case _:
+            ignored = [False] * len(keys)
+    times = Counter(key for key, left in zip(keys, ignored, strict=True) if not left)
+    return _truths([None if left else times[key] > 1 for key, left in zip(keys, ignored, strict=True)])
+
+
+def _of_any_type(kwargs: Kwargs, columns: _Columns) -> pa.Array:
+    """Mark the values that equal one of a set in Python."""
+    values = cast(Sequence[Value], kwargs["value_set"])
+    return _truths([None if value is None else value in values for value in _one(kwargs, columns).to_pylist()])
+
+
+def _not_of_any_type(kwargs: Kwargs, columns: _Columns) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.invert(_of_any_type(kwargs, columns))
+
+
+def _truths(found: Sequence[bool | None]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(found, pa.bool_())
+
+
 def _none(rows: int) -> pa.Array:
     import pyarrow as pa
 
@@ -284,20 +327,21 @@ def _one(kwargs: Kwargs, columns: _Columns) -> Any:
 class _Rule:
     unexpected: Callable[[Kwargs, _Columns], Any]
     takes: tuple[str, ...] = ()
+    alone: Callable[[Kwargs, _Columns], Any] | None = None
 
 
 _RULES: Mapping[str, _Rule] = {
     _NOT_NULL: _Rule(_null),
     "expect_column_values_to_be_null": _Rule(_not_null),
     _BETWEEN: _Rule(_outside, _BOUNDS),
-    "expect_column_values_to_be_in_set": _Rule(_not_in_set, ("value_set",)),
-    "expect_column_values_to_not_be_in_set": _Rule(_in_set, ("value_set",)),
+    "expect_column_values_to_be_in_set": _Rule(_not_in_set, ("value_set",), _not_of_any_type),
+    "expect_column_values_to_not_be_in_set": _Rule(_in_set, ("value_set",), _of_any_type),
     "expect_column_values_to_match_regex": _Rule(_unmatched, ("regex",)),
     "expect_column_values_to_not_match_regex": _Rule(_matched, ("regex",)),
     "expect_column_value_lengths_to_be_between": _Rule(_lengths, _BOUNDS),
     "expect_column_value_lengths_to_equal": _Rule(_lengths, ("value",)),
-    "expect_column_values_to_be_unique": _Rule(_repeated),
-    "expect_compound_columns_to_be_unique": _Rule(_repeated_together, ("ignore_row_if",)),
+    "expect_column_values_to_be_unique": _Rule(_repeated, (), _sharing),
+    "expect_compound_columns_to_be_unique": _Rule(_repeated_together, ("ignore_row_if",), _sharing_together),
     "expect_column_pair_values_to_be_equal": _Rule(_unequal, ("ignore_row_if",)),
     "expect_column_pair_values_a_to_be_greater_than_b": _Rule(_not_greater, ("ignore_row_if", "or_equal")),
 }

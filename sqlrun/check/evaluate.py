@@ -24,7 +24,7 @@ from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, identity, resolved
 from sqlrun.outcome import Outcome, of_failure
 from sqlrun.project import INFO, WARN, Expectation, Model
-from sqlrun.runtime import text_table
+from sqlrun.runtime import packages, text_table
 from sqlrun.runtime.time_limit import OutOfTimeError, within
 
 if TYPE_CHECKING:
@@ -146,7 +146,10 @@ def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Ter
     if not asked:
         return {}
     started = time.perf_counter()
-    counted = _counted(model, asked, table, terms.check_timeout) if terms.evaluator == "auto" else {}
+    if packages.missing("gx"):
+        counted = _counted(model, asked, table, terms.check_timeout, alone=True)
+    else:
+        counted = _counted(model, asked, table, terms.check_timeout) if terms.evaluator == "auto" else {}
     rest = [item for item in asked if item.number not in counted]
     results = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
     seconds = (time.perf_counter() - started) / len(asked)
@@ -154,24 +157,35 @@ def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Ter
     return {key: replace(each, seconds=seconds) for key, each in (counted | found).items()}
 
 
-def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, check_timeout: float) -> dict[int, _Evaluation]:
-    """Evaluate checks that pass, and notes; Great Expectations finds the rows that break any other rule."""
+def _counted(
+    model: Model, asked: Sequence[Asked], table: pa.Table, check_timeout: float, *, alone: bool = False
+) -> dict[int, _Evaluation]:
+    """Evaluate checks that pass, and notes; Great Expectations finds the rows that break any other rule.
+
+    `alone`: it isn't installed, so each check is evaluated here, or is an error.
+    """
     evaluations = {}
     for item in asked:
         expectation = item.expectation
-        count = partial(arrow_evaluator.count, expectation.type, item.prepared, SAMPLES)
+        count = partial(arrow_evaluator.count, expectation.type, item.prepared, SAMPLES, alone=alone)
         try:
             # A search in one text can't be interrupted, but a search in many texts can, between two of them.
             found = within(check_timeout, count) if "regex" in item.prepared.kwargs else count()
         except OutOfTimeError as error:
             evaluations[item.number] = _Evaluation(None, table.num_rows, message=message_of(error))
             continue
-        except Exception:  # Arrow's errors are of many classes; Great Expectations evaluates the check instead
+        except Exception as error:  # Arrow's errors are of many classes; Great Expectations evaluates the check instead
+            if alone:
+                text = _HIDDEN if _private(model, expectation) else message_of(error)
+                evaluations[item.number] = _Evaluation(None, table.num_rows, message=text)
             continue
         if found is None:
+            if alone:
+                text = f"SR133 {packages.needs('a check with these arguments', 'gx')}. {packages.install('gx')}"
+                evaluations[item.number] = _Evaluation(None, table.num_rows, message=text)
             continue
         success = found.passes(item.prepared.kwargs.get("mostly"))
-        if success or _is_note(expectation):
+        if success or alone or _is_note(expectation):
             samples = _samples(model, expectation, table, found.places)
             message = _rows(found.unexpected, table)
             evaluations[item.number] = _Evaluation(

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import pipeline
+from sqlrun.check import needed_packages
 from sqlrun.check.check import expectations_of
 from sqlrun.check.full_table import Checked, check_table, declared
 from sqlrun.commands.selection import chosen
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from sqlrun.errors import UsageError
+from sqlrun.errors import ProjectError, UsageError
 from sqlrun.events import CheckResult, TickResult, blocks
 from sqlrun.expectations.suggest import suggest
 from sqlrun.graph.selectors import select as select_nodes
@@ -45,6 +46,8 @@ def check_command(
     published = tick_of(ledger, options["tick"])
     if options["suggest"]:
         return _suggest(prepared, ledger.warehouse, published, options["suggest"])
+    if problems := needed_packages.problems(prepared.workspace):
+        raise ProjectError(problems)
     todo = declared(prepared.workspace, chosen(prepared, select, exclude, options["state"]))
     console, engine = Console(), DuckDBEngine()
     done: list[Checked] = []

@@ -16,6 +16,7 @@ from sqlrun.errors import EngineError, ProjectError
 from sqlrun.load import load, profile
 from sqlrun.project import Profile
 from sqlrun.report.console import Console
+from sqlrun.runtime import packages
 from sqlrun.runtime.text_table import counted
 from sqlrun.storage.factory import storage_of
 
@@ -27,6 +28,10 @@ def debug_command(root: Path, name: str | None) -> int:
     console = Console()
     console.lines([f"python            {platform.python_version()}"])
     console.lines([f"{package:<17} {_version(package)}" for package in PACKAGES])
+    there = [extra for extra in packages.EXTRAS if not packages.missing(extra)]
+    absent = [extra for extra in packages.EXTRAS if extra not in there]
+    more = f". Not installed: {', '.join(absent)}" if absent else ""
+    console.lines([f"extras            {', '.join(there) or 'none'}{more}"])
     try:
         project = load.read(root).project
         target = profile.load(root, name or project.profile)
@@ -72,6 +77,9 @@ def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
 
         yield from _tries(replace(target, engine="duckdb", settings=of_duckdb(target.settings)))
         yield from _tries(replace(target, engine="spark", settings=of_spark(target.settings)))
+        return
+    if target.engine == "spark" and (lack := packages.needs("`engine: spark`", "spark")):
+        yield f"engine            SR133 {lack}. {packages.install('spark')}", False
         return
     if target.engine == "spark" and "spark.remote" not in target.settings:
         from sqlrun.engines.spark.session import java_problem

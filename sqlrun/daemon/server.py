@@ -28,6 +28,7 @@ from sqlrun.daemon import protocol
 from sqlrun.daemon.command import Command, die_with
 from sqlrun.daemon.compatibility import differing, identity
 from sqlrun.daemon.spark import KeptSpark
+from sqlrun.runtime import packages
 from sqlrun.runtime.stopping import SIGNALS
 
 # None of these modules starts a thread at import: a fork would lose it.
@@ -35,9 +36,10 @@ WARM = (
     "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback",
     "sqlrun.operations.maintenance", "sqlrun.commands.ticks", "sqlrun.check.check", "sqlrun.commands.check",
     "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run", "sqlrun.engines.duckdb.engine", "sqlrun.engines.auto",
-    "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "numpy", "pandas",
-    "great_expectations.expectations", "rich.console", "rich.live",
+    "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "numpy",
+    "rich.console", "rich.live",
 )  # fmt: skip
+CHECKS = ("pandas", "great_expectations.expectations")
 ON_SPARK = ("sqlrun.engines.spark.session", "sqlrun.engines.spark.engine", "pyspark.sql", "delta.tables")
 # Variables for libraries that would start threads at import.
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
@@ -302,10 +304,13 @@ def load(settings: dict[str, str] | None) -> None:
     """Import the modules that commands need, and build all that is safe before a fork."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    from sqlrun.check import great_expectations
+    checks_alone = bool(packages.missing("gx"))
+    if not checks_alone:
+        from sqlrun.check import great_expectations
 
-    great_expectations.load()
-    for module in (*WARM, *(ON_SPARK if settings is not None else ())):
+        great_expectations.load()
+    on_spark = settings is not None and not packages.missing("spark")
+    for module in (*WARM, *(() if checks_alone else CHECKS), *(ON_SPARK if on_spark else ())):
         importlib.import_module(module)
     for name, value in before.items():
         if value is None:

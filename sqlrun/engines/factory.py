@@ -9,6 +9,7 @@ from types import MappingProxyType
 from sqlrun.engine_api import Dialect, Engine
 from sqlrun.engines.spark import object_store
 from sqlrun.project import Profile
+from sqlrun.runtime import packages
 from sqlrun.storage import urls
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -24,9 +25,12 @@ def dialect_of(profile: Profile, model: str, spark_only_models: Mapping[str, str
 def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) -> Engine:
     """Return a profile's engine, which starts at its first use.
 
-    `spark_only_models`: the models that run only on Spark, each with the reason.
+    `spark_only_models`: the models that run only on Spark, each with the reason. Raises: UsageError (SR133) without the
+    packages of Spark.
     """
     settings, own_commits = settings_of(profile), profile.delta_writer == "sqlrun"
+    if profile.engine != "duckdb":
+        packages.require(f"`engine: {profile.engine}`", "spark")
     if profile.engine == "auto":
         from sqlrun.engines.auto import AutoEngine
 

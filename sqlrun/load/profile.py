@@ -15,7 +15,7 @@ from sqlrun.load.forbidden_names import path_fault
 from sqlrun.load.yaml_fast import Mapped
 from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.project import DEFAULTS, Alerts, Profile
-from sqlrun.runtime import old_names
+from sqlrun.runtime import old_names, packages
 from sqlrun.storage import store_options, urls
 from sqlrun.storage.factory import register
 
@@ -112,6 +112,17 @@ def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:
         hint = known or "Use a setting of DuckDB, for example memory_limit: 4GB"
         reader.problem("SR131", reader.value_place(raw, key), message, hint)
     return ProjectError(reader.problems)
+
+
+def missing_packages(root: Path, target: Profile) -> tuple[Problem, ...]:
+    """Return SR133 at a profile's engine if the packages of Spark aren't installed."""
+    if target.engine == "duckdb" or not packages.missing("spark"):
+        return ()
+    reader = _open(root, target.name)
+    message = packages.needs(f"`engine: {target.engine}`", "spark")
+    hint = f"{packages.install('spark')}, or use a profile with engine: duckdb"
+    reader.problem("SR133", reader.value_place(reader.root, "engine"), message, hint)
+    return tuple(reader.problems)
 
 
 def _open(root: Path, name: str) -> Reader:

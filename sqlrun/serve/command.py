@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from sqlrun.project import Project
 from sqlrun.publish import environments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.console import Console
+from sqlrun.runtime import packages
 from sqlrun.runtime.clock import parse_duration
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
@@ -28,7 +28,6 @@ from sqlrun.runtime.streams import give_up
 from sqlrun.serve.offer import offer
 from sqlrun.serve.snapshot import Reader
 
-LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
 BACKLOG = 2048
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -36,11 +35,9 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 def require_libraries() -> None:
     """Check that the libraries of the extra `serve` are installed.
 
-    Raises: UsageError with the command that installs them.
+    Raises: UsageError (SR133) with the command that installs them.
     """
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
-    if missing:
-        raise UsageError(f"`sqlrun serve` needs {', '.join(missing)}. Install them: pip install 'sqlrun[serve]'")
+    packages.require("`sqlrun serve`", "serve")
 
 
 def is_loopback(host: str) -> bool:

@@ -439,7 +439,7 @@ def test_what_can_not_be_is_refused_before_anything_is_served(
 
 
 def test_without_its_libraries_it_says_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlrun.serve.command.LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("sqlrun.runtime.packages.missing", lambda extra: ("no-such-package",))
 
     assert "pip install 'sqlrun[serve]'" in run().output
 
