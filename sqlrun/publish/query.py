@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.publish import query_text, reader
 from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime import packages
 from sqlrun.storage.urls import is_url
 from sqlrun.transpile.spark_types import Kind
 
@@ -33,8 +34,12 @@ class Result:
         return self.table
 
     def pandas(self) -> pd.DataFrame:
-        """Return the rows as a DataFrame of pandas."""
-        return self.table.to_pandas()
+        """Return the rows as a DataFrame of pandas. Raises: UsageError (SR133) if pandas isn't installed."""
+        try:
+            return self.table.to_pandas()
+        except ImportError:
+            why = "SR133 .pandas() needs the package pandas, which isn't installed"
+            raise UsageError(f"{why}. {packages.install('gx')}, or use .arrow()") from None
 
     def polars(self) -> pl.DataFrame:
         """Return the rows as a DataFrame of Polars. Raises: UsageError if Polars isn't installed."""

@@ -14,7 +14,7 @@ Extra = Literal["spark", "gx", "serve", "kafka", "formats", "store", "connect"]
 # For each extra of pyproject.toml, its packages: the module that Python imports, and the name that pip installs.
 EXTRAS: Mapping[Extra, Mapping[str, str]] = MappingProxyType(
     {
-        "spark": {"pyspark": "pyspark", "delta": "delta-spark"},
+        "spark": {"pyspark": "pyspark", "delta": "delta-spark", "pandas": "pandas"},
         "gx": {"great_expectations": "great-expectations", "pandas": "pandas"},
         "serve": {
             "starlette": "starlette",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -203,3 +204,15 @@ def test_decimals_are_computed_as_on_spark(site: Site) -> None:
 
     total = sum(row["total"] for row in site.rows("by_city"))
     assert found == [{"x": (Decimal(total) / 7).quantize(Decimal("1e-6"))}]
+
+
+class WithoutPandas:
+    def to_pandas(self) -> None:
+        raise ModuleNotFoundError("No module named 'pandas'")  # as PyArrow does in a plain install
+
+
+def test_pandas_is_optional(site: Site) -> None:
+    found = replace(sqlrun.query("select shop from shops", site.warehouse), table=WithoutPandas())
+
+    with pytest.raises(UsageError, match=r"SR133 .*pandas.*pip install 'sqlrun\[gx\]'"):
+        found.pandas()
