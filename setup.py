@@ -1,4 +1,4 @@
-"""Build the jar of the log store before the package's files are collected; all else is in pyproject.toml."""
+"""Build the jar of the log store, and copy the example into the package; all else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 SOURCE = ROOT / "java" / "log_store"
 JAR = ROOT / "sqlrun" / "engines" / "spark" / "sqlrun-log-store.jar"
+EXAMPLE = ("models", "macros", "seeds", "profiles", "expectations", "tests/fixtures")
 
 
 class Build(build_py):
@@ -27,6 +28,23 @@ class Build(build_py):
             else:
                 subprocess.run([maven, "-q", "-B", "-f", str(SOURCE / "pom.xml"), "package"], check=True)
         super().run()
+        if not self.editable_mode:
+            _copy_example(Path(self.build_lib) / "sqlrun" / "scaffold" / "examples" / "restaurants")
+
+
+def _copy_example(target: Path) -> None:
+    """Copy the reference project for `sqlrun init --example`; an editable install finds it beside the package."""
+    shutil.rmtree(target, ignore_errors=True)  # an earlier build's files may be gone from the source
+    if not all((ROOT / folder).is_dir() for folder in EXAMPLE):
+        print("warning: no reference project here, so this build lacks the example", file=sys.stderr)
+        return
+    for folder in EXAMPLE:
+        for file in (ROOT / folder).rglob("*"):
+            if file.suffix in (".sql", ".yml", ".csv"):
+                copy = target / file.relative_to(ROOT)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+    shutil.copyfile(ROOT / "pyproject.toml", target / "pyproject.toml")
 
 
 def _is_current() -> bool:

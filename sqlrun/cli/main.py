@@ -179,13 +179,26 @@ def retry(context: click.Context) -> None:
     metavar="PATH",
     help="Land the JSON, CSV, Parquet or Avro files at PATH: their columns and types are inferred.",
 )
+@click.option(
+    "--example",
+    metavar="NAME",
+    help="Write a complete example with sample orders. An unknown name shows the known ones.",
+)
 @report_errors
-def init_command(folder: Path, data: Path | None) -> None:
+def init_command(folder: Path, data: Path | None, example: str | None) -> None:
     """Write a new project that builds without Java into DIR."""
     from sqlrun.report.console import Console
     from sqlrun.scaffold.command import init
 
-    Console().lines(init(folder, data))
+    if data is not None and example is not None:
+        raise click.UsageError("--from and --example can't be combined.")
+    lines = init(folder, data, example)
+    if example is not None:
+        from sqlrun.scaffold.examples import ORDERS
+        from sqlrun.simulate.command import write_sample
+
+        write_sample(folder / ORDERS)
+    Console().lines(lines)
 
 
 @main.command("import-dbt")

@@ -10,7 +10,7 @@ from sqlrun import pipeline
 from sqlrun.errors import UsageError
 from sqlrun.runtime import atomic_files
 from sqlrun.runtime.text_table import counted, escaped
-from sqlrun.scaffold import samples, tables, texts
+from sqlrun.scaffold import examples, samples, tables, texts
 from sqlrun.scaffold.tables import Table
 
 STARTER = Path(__file__).parent / "starter"
@@ -19,15 +19,18 @@ MOST_SAMPLES = 200
 HIDDEN = "._"
 
 
-def init(folder: Path, data: Path | None) -> list[str]:
-    """Write a project into a folder: a starter, or one over the files at `data`; return the lines to print.
+def init(folder: Path, data: Path | None, example: str | None = None) -> list[str]:
+    """Write a project into a folder: a starter, one over the files at `data`, or an example; return the lines to print.
 
     Raises: UsageError, before anything is written, if a file of the project exists or the data can't be read.
     """
     root = folder.resolve()
     name = tables.identifier(root.name)
     files = dict(texts.common(name))
-    if data is None:
+    if example is not None:
+        files = dict(examples.files(example))
+        described, first = [f"Wrote the example {example}: {counted(len(files), 'file')}."], examples.EXAMPLES[example]
+    elif data is None:
         files |= _starter()
         described = ["Wrote a starter project: a source with sample orders, a staging model and a mart."]
         first = "daily_sales"
@@ -37,7 +40,7 @@ def init(folder: Path, data: Path | None) -> list[str]:
         below = os.path.relpath(place.parent if place.is_file() else place, root).replace(os.sep, "/")
         files |= texts.over_tables(declared, below)
         described, first = _described(declared), f"stg_{declared[0].name}"
-    _require_free(root, files)
+    _require_free(root, files if example is None else {**files, examples.ORDERS: ""})
     _write(root, files)
     shown = os.path.relpath(root)
     steps = ["sqlrun build", f"sqlrun show {first}"]

@@ -210,6 +210,27 @@ def command(
     _run(request)
 
 
+def write_sample(out: Path) -> None:
+    """Write the orders that `sqlrun simulate` writes by default."""
+    from sqlrun.simulate.orders_folder import OrdersFolder
+    from sqlrun.simulate.simulate import Request
+
+    _run(
+        Request(
+            place=OrdersFolder(out),
+            settings=Settings(),
+            start=None,
+            end=None,
+            orders=None,
+            length=timedelta(hours=192),
+            step=5,
+            history_step=60,
+            live=False,
+            speed=1.0,
+        )
+    )
+
+
 def _check_kafka_options(context: click.Context, to_kafka: bool) -> None:
     """Reject options that have no effect."""
     for name in ("out",) if to_kafka else ("topic", "partitions", "profile", "connection"):

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md")
-FOLDERS = ("sqlrun", "java")
+FOLDERS = ("sqlrun", "java", "models", "macros", "seeds", "profiles", "expectations", "tests/fixtures")
 NEITHER = ("pyspark", "delta", "great_expectations", "pandas")
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
@@ -62,3 +62,13 @@ def test_a_plain_install_builds_a_project(installed: Path, tmp_path: Path) -> No
     assert "extras            none. Not installed: spark, gx" in debug and "All checks passed." in debug
     checked = run(tmp_path / "shop", program, "check")
     assert "passed" in checked
+
+
+def test_a_wheel_has_the_example(installed: Path, tmp_path: Path) -> None:
+    """All checks of the reference project are evaluated without Great Expectations."""
+    program = str(installed / "sqlrun")
+    run(tmp_path, program, "init", "demo", "--example", "restaurants")
+    built = run(tmp_path / "demo", program, "build")
+
+    assert "ERROR=0" in built
+    assert "r0001" in run(tmp_path / "demo", program, "show", "restaurant_windows", "--where", "window_hours = 24")

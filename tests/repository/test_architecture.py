@@ -314,24 +314,26 @@ def test_importing_sqlrun_loads_nothing_heavy() -> None:
 
 
 def test_no_module_knows_the_reference_project() -> None:
-    """Restaurants and dishes are the reference project's: `simulate` alone makes up orders of them."""
+    """Restaurants and dishes are the reference project's: `simulate` makes up orders of them, `examples` names it."""
     words = re.compile(r"(?i)restaurant|dish")
     texts = [
         path
         for path in PACKAGE.rglob("*")
-        if path.suffix in (".py", ".js", ".html", ".css", ".j2", ".svg") and "simulate" not in path.parts
+        if path.suffix in (".py", ".js", ".html", ".css", ".j2", ".svg")
+        and "simulate" not in path.parts
+        and path != PACKAGE / "scaffold" / "examples.py"
     ]
 
     assert len(texts) > 300
     assert [str(path.relative_to(PACKAGE)) for path in texts if words.search(path.read_text())] == []
 
 
-def test_simulate_is_imported_for_its_command_alone() -> None:
+def test_simulate_is_imported_for_its_command_and_the_example_alone() -> None:
     """At import time and later."""
     found = {name(p): {i for i in imports(p, typing=True) if i.startswith("sqlrun.simulate")} for p in MODULES}
 
     assert {one: seen for one, seen in found.items() if seen and not one.startswith("simulate.")} == {
-        "cli.main": {"sqlrun.simulate.command", "sqlrun.simulate.command.command"}
+        "cli.main": {f"sqlrun.simulate.command{one}" for one in ("", ".command", ".write_sample")}
     }
 
 

@@ -16,6 +16,8 @@ from sqlrun.cli.main import main
 from sqlrun.project import Project
 from sqlrun.scaffold.command import init
 
+ROOT = Path(__file__).parents[2]
+
 
 def run(root: Path, *words: str) -> Result:
     return CliRunner().invoke(main, ["--project-dir", str(root), *words])
@@ -214,3 +216,57 @@ def test_a_folder_with_other_files_is_left_as_it_is(tmp_path: Path) -> None:
     assert run(tmp_path, "build").exit_code == 0
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert "path: in\n" in (tmp_path / "models" / "staging" / "_sources.yml").read_text()
+
+
+@pytest.mark.slow
+def test_the_example_builds_at_once(tmp_path: Path) -> None:
+    """The repository's own files, on DuckDB, with a week of orders."""
+    done = run(tmp_path, "init", str(tmp_path / "demo"), "--example", "restaurants")
+
+    assert done.exit_code == 0, done.output
+    root = tmp_path / "demo"
+    for name in ("models/marts/restaurant_windows.sql", "seeds/dishes.csv", "profiles/local.yml"):
+        assert (root / name).read_text() == (ROOT / name).read_text()
+    files = set(written(root))
+    assert {"pyproject.toml", ".gitignore", "tests/fixtures/slots_of_a_lunch_hour.csv"} < files
+    assert not [file for file in files if file.endswith((".md", ".py"))]
+    prepared = pipeline.prepare(root)
+    assert (prepared.project.name, prepared.project.profile) == ("restaurant_dashboard", "duckdb")
+    assert prepared.names == pipeline.prepare(ROOT).names
+    built = run(root, "build")
+    assert built.exit_code == 0, built.output
+    assert "r0001" in run(root, "show", "restaurant_windows", "--where", "window_hours = 24").output
+
+
+def test_an_example_overwrites_nothing(tmp_path: Path) -> None:
+    """Orders that are there count as well, although `init` doesn't write them itself."""
+    orders = tmp_path / "demo" / "data" / "orders"
+    orders.mkdir(parents=True)
+
+    done = run(tmp_path, "init", str(tmp_path / "demo"), "--example", "restaurants")
+
+    assert done.exit_code == 2 and "already has data/orders. Nothing was written" in done.output
+    assert written(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--example", "shop"], "there is no example `shop`. Examples: restaurants"),
+        (["--example", "restaurants", "--from", "a"], "--from and --example can't be combined"),
+    ],
+)
+def test_an_unknown_example_is_a_mistake(words: list[str], told: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "init", str(tmp_path / "demo"), *words)
+
+    assert done.exit_code == 2 and told in done.output
+    assert written(tmp_path) == []
+
+
+def test_an_installation_without_the_files_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image has the package alone."""
+    monkeypatch.setattr("sqlrun.scaffold.examples.REPOSITORY", tmp_path)
+
+    done = run(tmp_path, "init", str(tmp_path / "demo"), "--example", "restaurants")
+
+    assert done.exit_code == 2 and "lacks the examples" in done.output
