@@ -669,6 +669,7 @@ class Profile:
     delta_writer: str = "sqlrun"  # sqlrun | library: the writer of small commits of Delta tables
     connections: Mapping[str, Connection] = field(default_factory=dict)
     storage: Mapping[str, str] = field(default_factory=dict)  # options of a warehouse's object store
+    current_folders: bool = False  # a folder with a path that stays for each published table
 
 
 # Defaults of a profile.

@@ -12,7 +12,7 @@ from sqlrun.engines.delta.table_check import Found, Subject, Table
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.load import load, profile
 from sqlrun.operations import doctor, maintenance
-from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish import current_folders, environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
 from sqlrun.report.console import Console
@@ -45,6 +45,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
         published = ledger.read().published
         tables = [doctor.of_table(ledger, subject, deep=True) for subject in subjects(ledger, published)]
         wrong += _told(ledger, tables, repair, clock, console)
+        wrong += sum(_behind(each, repair, console) for each in environments.all_of(ledger))
         refused = [finding for found in tables for finding in found.refused]
         if refused and published is not None:
             whole = newest_whole(ledger, published)
@@ -58,6 +59,26 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
     )
     console.lines([f"Examined {looked}. {'Some of them need repair.' if wrong else 'All are intact.'}"])
     return 1 if wrong else 0
+
+
+def _behind(ledger: Ledger, repair: bool, console: Console) -> int:
+    """Report folders that don't show the published tick, and repair them with `repair`; return how many are left."""
+    published = ledger.read().published
+    names = current_folders.behind(ledger, published)
+    if not names or published is None:
+        return 0
+    place = current_folders.place(ledger.warehouse, ledger.env)
+    if repair:
+        current_folders.follow(ledger, published, lambda text: console.lines([text]))
+        names = current_folders.behind(ledger, published)
+        if not names:
+            console.lines([f"The folders in {place} show tick {published.tick} again."])
+    if names:
+        listed = ", ".join(names)
+        console.lines(
+            [f"{place}: {listed} doesn't show tick {published.tick}. The next build, or `--repair`, repairs it."]
+        )
+    return len(names)
 
 
 def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:

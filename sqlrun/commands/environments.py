@@ -11,7 +11,7 @@ from sqlrun.errors import UsageError
 from sqlrun.operations import maintenance, retention
 from sqlrun.pipeline import ledger_of
 from sqlrun.plan import environment_sharing
-from sqlrun.publish import environment_paths, environments
+from sqlrun.publish import current_folders, environment_paths, environments
 from sqlrun.publish.environment_paths import PRODUCTION
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
@@ -76,5 +76,6 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
             path for path in maintenance.unused(ledger.warehouse, wanted) if environment_paths.owner(path) == ledger.env
         ]
         assert_lock_held()
+        current_folders.drop(ledger)
         ledger.drop()
         return [maintenance.drop_table(ledger.warehouse, path, assert_lock_held) for path in built]

@@ -22,7 +22,7 @@ from sqlrun.storage.factory import register
 KEYS = (
     "engine", "warehouse", "storage", "threads", "settings", "vacuum_every", "keep_ticks", "check_timeout", "alerts",
     "landing",
-    "statement_timeout", "stop_grace", "delta_writer", "connections",
+    "statement_timeout", "stop_grace", "delta_writer", "connections", "current_folders",
 )  # fmt: skip
 # Keys of the version before, which still work.
 RENAMED = {"maintain_every": "vacuum_every"}
@@ -75,6 +75,7 @@ def load(root: Path, name: str) -> Profile:
     statement_timeout = _number(reader, top, "statement_timeout", DEFAULTS.statement_timeout, most)
     stop_grace = _number(reader, top, "stop_grace", DEFAULTS.stop_grace, (0, LONGEST_GRACE))
     delta_writer = _delta_writer(reader, top)
+    current_folders = _flag(reader, top, "current_folders")
     known = connections.read(reader, top, partial(_expanded, reader))
     if reader.problems:
         raise ProjectError(reader.problems)
@@ -94,6 +95,7 @@ def load(root: Path, name: str) -> Profile:
         delta_writer=delta_writer,
         connections=known,
         storage=storage,
+        current_folders=current_folders,
     )
 
 
@@ -310,6 +312,15 @@ def _number(reader: Reader, top: dict[str, object], key: str, default: int, limi
     message = f"`{key}` must be a whole number between {least} and {most}, not `{reader.text(top, key)}`"
     reader.problem("SR131", reader.value_place(top, key), message, f"{key}: {default}")
     return default
+
+
+def _flag(reader: Reader, top: dict[str, object], key: str) -> bool:
+    """Return a key that is true or false; false by default."""
+    text = (_expanded(reader, top, key) or "false").lower()
+    if text not in ("true", "false"):
+        message = f"`{key}` must be true or false, not `{reader.text(top, key)}`"
+        reader.problem("SR131", reader.value_place(top, key), message, f"{key}: true")
+    return text == "true"
 
 
 def _expanded(reader: Reader, node: object, key: str) -> str:

@@ -18,7 +18,7 @@ from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.land import dead_letters
 from sqlrun.operations import retention
-from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish import current_folders, environments, warehouse_format
 from sqlrun.publish.environment_paths import system_folder
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import nothing_published
@@ -85,6 +85,8 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
     needed = retention.needed([*retained, *environments.others(ledger, keep)])
     own = environments.mine(ledger, newest)
     _require_whole(ledger, newest, own)
+    # A folder that a crash left behind would name files that are deleted below.
+    current_folders.follow(ledger, newest, tell)
     states: dict[str, TableState] = dict(newest.tables)
     unsent = dead_letters.behind(ledger.warehouse, ledger.env, newest)
     for name, state in newest.tables.items():
@@ -109,6 +111,7 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
         pinned = ledger.pin(done.tick, newest.as_of, states, clock, holder)
         lock.require(ledger.warehouse, holder)
         ledger.publish(done.tick, newest.as_of, states, clock, holder, pinned)
+        current_folders.follow(ledger, replace(newest, tick=done.tick, tables=states), tell)
     mark = str(done.tick or newest.tick)
     storage_of(ledger.warehouse).put(_mark(ledger), mark.encode(), synced=False)
     return done

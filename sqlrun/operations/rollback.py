@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.operations import compare
-from sqlrun.publish import warehouse_format
+from sqlrun.publish import current_folders, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, nothing_published, tick_of
 from sqlrun.publish.table_state import Published, all_complete_to
@@ -111,6 +111,8 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
         lock.require(ledger.warehouse, holder)
         ledger.publish(number, old.as_of, old.tables, clock, holder, pinned)
+        shown = Published(number, old.as_of, old.tables)
+        current_folders.follow(ledger, shown, lambda text: console.print(text, "warning"))
     try:
         measures.take_back(ledger.warehouse, to, ledger.env)
     except EngineError as error:

@@ -25,7 +25,7 @@ from sqlrun.operations import doctor, maintenance, outcome_lines
 from sqlrun.pipeline import Prepared
 from sqlrun.plan import query_texts
 from sqlrun.project import Profile
-from sqlrun.publish import environments, published_queries, warehouse_format
+from sqlrun.publish import current_folders, environments, published_queries, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
@@ -131,6 +131,7 @@ class Session:
                 refresh = options["full_refresh"]
                 # Before the first tick's time is read from the ledger; each tick examines more.
                 doctor.heal_books(ledger, self.clock(), self._say)
+                current_folders.follow(ledger, ledger.read().published, self._say)
                 for as_of in self._times(times, ledger):
                     result = self._tick(engine, ledger, as_of, refresh, holder, options)
                     if result.published:
@@ -226,6 +227,7 @@ class Session:
             check_timeout=target.check_timeout,
             fail_fast=options.get("fail_fast", False),
             published=self._keep,
+            current_folders=target.current_folders,
         )
         self._progress = None
         self.display.begin_tick()

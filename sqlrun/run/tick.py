@@ -19,7 +19,7 @@ from sqlrun.plan import environment_sharing
 from sqlrun.plan.plan import NOTHING, tick_plan
 from sqlrun.plan.values import SourceTable, TickPlan, Workspace
 from sqlrun.project import DEFAULTS, Connection
-from sqlrun.publish import environments
+from sqlrun.publish import current_folders, environments
 from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
@@ -59,6 +59,7 @@ class Request:
     accept_unexplained: bool = False  # publish even if lines of a source are unaccounted for
     connections: Mapping[str, Connection] = field(default_factory=dict)
     fail_fast: bool = False  # begin no further step after one has failed
+    current_folders: bool = False  # create a folder with a path that stays for each table
 
 
 def tick(
@@ -125,6 +126,8 @@ def _tick(
         dead_letters.begin(context)
         ledger.publish(number, request.as_of, context.of_warehouse(), request.clock(), request.holder, pinned)
         request.published(context)
+        shown = Published(number, request.as_of, context.of_warehouse())
+        current_folders.follow(ledger, shown, request.say, create=request.current_folders)
     seconds = time.perf_counter() - started
     if not nodes.failed:
         dead_letters.send(context, ledger, request.say)

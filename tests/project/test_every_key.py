@@ -408,6 +408,7 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "check_timeout": (9, lambda made: made.check_timeout == 9),
     "statement_timeout": (11, lambda made: made.statement_timeout == 11),
     "stop_grace": (12, lambda made: made.stop_grace == 12),
+    "current_folders": ("true", lambda made: made.current_folders),
     "delta_writer": ("library", lambda made: made.delta_writer == "library"),
     "connections": ({"k": {"bootstrap": "a:1"}}, lambda made: made.connections["k"].bootstrap == "a:1"),
     "storage": ({"region": "a"}, lambda made: False),

@@ -109,6 +109,7 @@ class Site:
     published: list[TickContext] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     connections: Mapping[str, Connection] = field(default_factory=dict)
+    current_folders: bool = False
 
     def __post_init__(self) -> None:
         self.prepared = prepared(self.root)
@@ -127,7 +128,7 @@ class Site:
         request = Request(
             warehouse=self.warehouse, as_of=as_of, selected=names, refresh=refresh, threads=2, holder="test", clock=now,
             accept_lost=accept_lost, published=self.published.append, connections=self.connections,
-            say=self.said.append,
+            say=self.said.append, current_folders=self.current_folders,
         )  # fmt: skip
         return tick(self.prepared.workspace, self.engine, self.ledger, request, self.events.append)
 

@@ -1,0 +1,246 @@
+"""Folders with paths that stay: other readers see the rows of the published tick, after whatever happens."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from sqlrun.commands import doctor as doctor_command
+from sqlrun.commands import environments as environment_commands
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.operations import maintenance, rollback
+from sqlrun.publish import current_folders
+from sqlrun.publish.reader import tick_of
+from sqlrun.report.console import Console
+from tests.publish.test_environments import beside, edit, sales
+from tests.run.test_machine import Stop, project, stopping
+from tests.support.projects import Site, prepared
+from tests.support.readers_of_delta import rows
+from tests.support.script import FIVE, START
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+NOW = datetime.now(timezone.utc)
+Rows = Counter[str]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Three sales, one published tick, and folders; the path has blanks and letters beyond ASCII."""
+    made = Site(project(tmp_path / "wärehouse of a shop"), DuckDBEngine(), current_folders=True)
+    sales(made, "0.jsonl", ("a", 1, "x", 5, -1), ("b", 1, "y", 3, -2), ("c", 1, "x", 4, -3))
+    assert made.tick(START).published
+    return made
+
+
+def folder(site: Site, name: str) -> str:
+    return f"{current_folders.place(site.warehouse, site.env)}/{name}"
+
+
+def by_scan(path: str) -> list[Mapping[str, Any]]:
+    return list(pa.table(DeltaTable(path).scan().read_all()).to_pylist())
+
+
+def by_sql(path: str) -> list[Mapping[str, Any]]:
+    asked = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t")
+    return list(pa.table(asked.read_all()).to_pylist())
+
+
+def tables(site: Site) -> list[str]:
+    return sorted(name for name in tick_of(site.ledger).tables if "__state_" not in name)
+
+
+def require_same(site: Site) -> None:
+    """Compare every folder with its published table as sqlrun reads it."""
+    names = tables(site)
+    assert sorted(p.name for p in Path(folder(site, "x")).parent.iterdir()) == names
+    for name in names:
+        expected = rows(site.rows(name))
+        assert rows(by_scan(folder(site, name))) == expected, name
+        assert rows(by_sql(folder(site, name))) == expected, name
+
+
+def shown(site: Site, name: str) -> str:
+    return str(DeltaTable(folder(site, name)).history(1)[0]["sqlrun.shows"])
+
+
+def test_folders_follow_the_published_ticks(site: Site) -> None:
+    require_same(site)
+    columns = {field.name for field in DeltaTable(folder(site, "fct_slots")).schema().fields}
+    assert columns == {"shop", "slot_at", "sales", "total"}
+    sales(site, "1.jsonl", ("a", 2, "x", 9, -1), ("d", 1, "z", 2, 0))
+
+    assert site.tick(START + FIVE).published
+
+    require_same(site)
+    assert site.said == []
+
+
+def test_quarantined_lines_are_not_shown(site: Site) -> None:
+    (site.orders / "1.jsonl").write_text('{"id": "q", "version": "none"}\n')
+    sales(site, "2.jsonl", ("e", 1, "x", 1, 0))
+
+    assert site.tick(START + FIVE).published
+
+    assert "'q'" not in str(by_scan(folder(site, "stg_lines")))
+    require_same(site)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_run(site: Site, seed: int) -> None:
+    """More ticks than a checkpoint needs, with corrections, and a vacuum that retains one tick."""
+    drawn = random.Random(seed)
+    for number in range(1, 13):
+        lines = [(drawn.choice("abcdefgh"), number, drawn.choice("xyz"), drawn.randint(-3, 9), number) for _ in "123"]
+        sales(site, f"{number}.jsonl", *lines)
+        assert site.tick(START + number * FIVE).published
+        if number % 5 == 0:
+            maintenance.vacuum(site.ledger, 1, NOW, site.said.append)
+        require_same(site)
+    assert list(Path(folder(site, "stg_sales")).glob("_delta_log/*.checkpoint.parquet"))
+
+
+def test_an_edited_table_keeps_its_path(site: Site) -> None:
+    before = shown(site, "fct_slots")
+    edit(site, "fct_slots")
+    site.prepared = prepared(site.root)
+
+    assert site.tick(START + FIVE).published
+
+    assert shown(site, "fct_slots").split("@")[0] != before.split("@")[0]
+    require_same(site)
+
+
+def test_a_rollback_shows_the_earlier_tick(site: Site) -> None:
+    old = site.everything()
+    sales(site, "1.jsonl", ("a", 2, "x", 9, -1), ("d", 1, "z", 2, 0))
+    site.tick(START + FIVE)
+    assert site.everything() != old
+
+    rollback.roll_back(site.ledger, 1, NOW, Console())
+
+    assert site.everything() == old
+    require_same(site)
+    site.tick(START + 2 * FIVE)
+    require_same(site)
+
+
+def test_an_environment_has_folders_of_its_own(site: Site) -> None:
+    edit(site, "fct_slots")
+    dev = beside(site, "dev")
+    dev.current_folders = True
+    assert dev.tick(START).published
+
+    require_same(dev)
+    require_same(site)
+    assert shown(dev, "fct_slots") != shown(site, "fct_slots")
+    place = Path(folder(dev, "x")).parent
+
+    environment_commands.drop(dev.ledger, NOW)
+
+    assert not place.exists()
+    require_same(site)
+
+
+def test_a_crash_after_the_publish_leaves_folders_a_tick_behind(site: Site) -> None:
+    old = site.everything()
+    sales(site, "1.jsonl", ("a", 2, "x", 9, -1), ("d", 1, "z", 2, 0))
+    with stopping(current_folders, "_committed", 3, after=False), pytest.raises(Stop):
+        site.tick(START + FIVE)
+    assert site.everything() != old
+    behind = current_folders.behind(site.ledger, tick_of(site.ledger))
+    assert behind
+
+    for name in behind:
+        assert Counter(map(str, by_scan(folder(site, name)))).total() == old[name].total()
+    current_folders.follow(site.ledger, tick_of(site.ledger), site.said.append)
+
+    require_same(site)
+    assert site.said == []
+    heads = {name: DeltaTable(folder(site, name)).version() for name in tables(site)}
+    current_folders.follow(site.ledger, tick_of(site.ledger), site.said.append)
+    assert heads == {name: DeltaTable(folder(site, name)).version() for name in tables(site)}
+
+
+def test_another_writer_changes_the_folder_only(site: Site) -> None:
+    path = folder(site, "mart_hour")
+    real = site.everything()
+    write_deltalake(path, by_table(path), mode="append")
+    write_deltalake(path, by_table(path).slice(0, 0), mode="overwrite")
+    sales(site, "1.jsonl", ("d", 1, "z", 2, 0))
+    assert site.everything() == real
+
+    assert site.tick(START + FIVE).published
+
+    assert len(site.said) == 1 and "SR741" in site.said[0] and "WRITE by delta-rs" in site.said[0]
+    require_same(site)
+
+
+def by_table(path: str) -> pa.Table:
+    return pa.table(DeltaTable(path).scan().read_all())
+
+
+def test_a_torn_entry_is_written_again(site: Site) -> None:
+    path = Path(folder(site, "mart_hour")) / "_delta_log"
+    max(path.glob("*.json")).write_text('{"commitInfo": ')
+
+    current_folders.follow(site.ledger, tick_of(site.ledger), site.said.append, create=True)
+
+    require_same(site)
+
+
+def test_without_the_key_folders_that_exist_follow(site: Site) -> None:
+    shutil.rmtree(folder(site, "mart_hour"))
+    site.current_folders = False
+    sales(site, "1.jsonl", ("d", 1, "z", 2, 0))
+
+    assert site.tick(START + FIVE).published
+
+    assert not Path(folder(site, "mart_hour")).exists()
+    assert rows(by_scan(folder(site, "fct_slots"))) == rows(site.rows("fct_slots"))
+
+
+def test_the_folder_of_a_removed_table_goes(site: Site) -> None:
+    for end in ("sql", "yml"):
+        (site.root / f"models/mart_best.{end}").unlink()
+    site.prepared = prepared(site.root)
+
+    assert site.tick(START + FIVE).published
+
+    assert not Path(folder(site, "mart_best")).exists()
+    require_same(site)
+
+
+def test_a_moved_warehouse_still_reads(site: Site, tmp_path: Path) -> None:
+    expected = rows(site.rows("fct_slots"))
+    path = folder(site, "fct_slots").removeprefix(site.warehouse)
+    shutil.move(site.warehouse, tmp_path / "moved")
+
+    assert rows(by_scan(f"{tmp_path}/moved{path}")) == expected
+
+
+def test_no_key_makes_no_folder(tmp_path: Path) -> None:
+    made = Site(project(tmp_path / "p"), DuckDBEngine())
+    sales(made, "0.jsonl", ("a", 1, "x", 5, -1))
+    assert made.tick(START).published
+
+    assert not (Path(made.warehouse) / "current").exists()
+
+
+def test_the_doctor_names_a_folder_that_is_behind(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(folder(site, "mart_hour")) / "_delta_log" / f"{1:020d}.json"
+    path.write_text(json.dumps({"commitInfo": {"operation": "WRITE", "engineInfo": "x"}}) + "\n")
+
+    assert doctor_command._behind(site.ledger, False, Console()) == 1
+    assert "mart_hour doesn't show tick 1" in capsys.readouterr().out
+    assert doctor_command._behind(site.ledger, True, Console()) == 0
+    require_same(site)
