@@ -67,7 +67,7 @@ def _behind(ledger: Ledger, repair: bool, console: Console) -> int:
     names = current_folders.behind(ledger, published)
     if not names or published is None:
         return 0
-    place = current_folders.place(ledger.warehouse, ledger.env)
+    place = current_folders.place(ledger)
     if repair:
         current_folders.follow(ledger, published, lambda text: console.lines([text]))
         names = current_folders.behind(ledger, published)

@@ -60,10 +60,10 @@ class Folder:
         return f"{self.state.path}@{self.state.version}"
 
 
-def place(warehouse: str, env: str) -> str:
+def place(ledger: Ledger) -> str:
     """Return the folder of an environment's current tables; "" in a warehouse without an owner."""
-    project = warehouse_format.owner(warehouse)
-    return f"{warehouse}/{FOLDER}/{schema(project, env)}" if project else ""
+    project = ledger.project or warehouse_format.owner(ledger.warehouse)
+    return f"{ledger.warehouse}/{FOLDER}/{schema(project, ledger.env)}" if project else ""
 
 
 def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], None], *, create: bool = False) -> None:
@@ -71,7 +71,7 @@ def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], No
 
     Delete the folder of a table that is no longer published. A failure is a warning: the tick is published already.
     """
-    base = place(ledger.warehouse, ledger.env)
+    base = place(ledger)
     if published is None or not base:
         return
     storage = storage_of(ledger.warehouse)
@@ -87,7 +87,7 @@ def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], No
 
 def behind(ledger: Ledger, published: Published | None) -> list[str]:
     """Return the names of the folders that don't show a published tick."""
-    base = place(ledger.warehouse, ledger.env)
+    base = place(ledger)
     if published is None or not base:
         return []
     tables = own_tables(published.tables)
@@ -101,7 +101,7 @@ def behind(ledger: Ledger, published: Published | None) -> list[str]:
 
 def drop(ledger: Ledger) -> None:
     """Delete the folders of an environment."""
-    if base := place(ledger.warehouse, ledger.env):
+    if base := place(ledger):
         storage_of(ledger.warehouse).delete_folder(base)
 
 

@@ -1,0 +1,39 @@
+"""Folders with paths that stay, as Spark reads them: from tables that DuckDB and Spark wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.publish import current_folders
+from tests.publish.test_environments import sales
+from tests.run.test_machine import project
+from tests.support.projects import Site
+from tests.support.readers_of_delta import rows
+from tests.support.script import FIVE, START
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def by_spark(spark: Any, site: Site, name: str) -> Counter[str]:
+    found = spark.read.format("delta").load(f"{current_folders.place(site.ledger)}/{name}").collect()
+    return rows(row.asDict(recursive=True) for row in found)
+
+
+@pytest.mark.parametrize("writer", ["duckdb", "spark"])
+def test_spark_reads_the_folders(tmp_path: Path, engine: SparkEngine, writer: str, unchecked: None) -> None:
+    made = Site(
+        project(tmp_path / "a sh\u00f6p"), DuckDBEngine() if writer == "duckdb" else engine, current_folders=True
+    )
+    for number in range(3):
+        sales(made, f"{number}.jsonl", ("a", number, "x", number, -1), (f"n{number}", 1, "z", 2, 0))
+        assert made.tick(START + number * FIVE).published
+
+    for name in ("stg_lines", "stg_sales", "fct_slots", "mart_hour", "mart_best"):
+        assert by_spark(engine._spark, made, name) == rows(made.rows(name)), name
+    assert made.said == []
