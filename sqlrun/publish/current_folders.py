@@ -1,4 +1,4 @@
-"""Folders with paths that stay: `current/<schema>/<table>`, a Delta log that names a published table's files. Shell.
+"""Folders with paths that stay: `current/<schema>/<table>`, a Delta log that names a table's files. Shell: Delta files.
 
 Each folder has a log of its own, and no data. A publish appends one commit with the difference of files, after the
 ledger's row: a crash in between leaves the folder a tick behind, and the next command repairs it.
@@ -25,6 +25,7 @@ from sqlrun.publish import warehouse_format
 from sqlrun.publish.environment_paths import schema
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState, is_source, own_tables
+from sqlrun.runtime import arrow_rows
 from sqlrun.storage.factory import storage_of
 from sqlrun.version import __version__
 
@@ -274,8 +275,8 @@ def _quarantined(folder: Folder, entry: Mapping[str, Any]) -> list[int]:
     if count is not None and (stats.get("nullCount") or {}).get(REASON) == count:
         return []
     file = f"{folder.table}/{unquote(entry['path'])}"
-    column = pq.ParquetFile(pa.BufferReader(storage_of(file).read(file))).read(columns=[REASON])[REASON]
-    return [number for number, value in enumerate(column.to_pylist()) if value is not None]
+    found = pq.ParquetFile(pa.BufferReader(storage_of(file).read(file))).read(columns=[REASON])
+    return [number for number, row in enumerate(arrow_rows.plain(found)) if row[REASON] is not None]
 
 
 def _removal(entry: Mapping[str, Any], names: set[str]) -> Action:
