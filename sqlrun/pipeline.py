@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,23 +50,40 @@ class Prepared:
         return tuple(model.name for model in self.workspace.models)
 
 
+# The models that render, or parse, and the problems of all others.
+Render = Callable[[Loaded], tuple[tuple[Rendered, ...], tuple[Problem, ...]]]
+Parse = Callable[[Iterable[Rendered], Loaded], tuple[tuple[Query, ...], tuple[Problem, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """How the models of a project with problems are rendered and parsed; a server remembers those without any."""
+
+    render: Render = lambda loaded: render.attempt(loaded.project)
+    parse: Parse = lambda rendered, loaded: parse.attempt(rendered, loaded.project)
+
+
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
     """Read, validate and compile a project without an engine; results in `cache` are reused.
 
     Raises: ProjectError with all problems, in file order.
     """
-    return _prepared(project_files.read(root, cache), cache)
+    return of_loaded(project_files.read(root, cache), cache)
 
 
-def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
-    project = loaded.project
+def of_loaded(loaded: Loaded, cache: Cache | None, attempts: Attempts | None = None) -> Prepared:
+    """Validate and compile a project that is read; results in `cache` are reused.
+
+    Raises: ProjectError with all problems, in file order.
+    """
+    project, attempts = loaded.project, attempts or Attempts()
     quick = pipeline_cache.prepare(loaded, cache) if cache is not None else None
     if cache is not None and quick is not None:
         cache.save()
         return _promised(Prepared(project, *quick))
-    rendered, problems = render.attempt(project)
+    rendered, problems = attempts.render(loaded)
     problems = (*loaded.problems, *problems)
-    queries, wrong = parse.attempt(rendered, project)
+    queries, wrong = attempts.parse(rendered, loaded)
     problems = (*problems, *wrong, *_suite_problems(project, queries), *drops.problems(project.sources))
     try:
         made = graph.build(project, rendered)
@@ -120,7 +137,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     loaded = project_files.read(root, cache)
     project = loaded.project
     try:
-        prepared = _prepared(loaded, cache)
+        prepared = of_loaded(loaded, cache)
     except ProjectError as error:
         problems.extend(error.problems)
         following = error.following
@@ -142,17 +159,24 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     return replace(prepared, spark_only_models=spark_only_models_of(prepared, target, cache)), target
 
 
-def require_engine(prepared: Prepared, target: Profile, cache: Cache | None = None) -> None:
-    """Raise SR310 for a project on which the profile's engine would differ from Spark; `cache` has earlier answers."""
-    problems = _engine_problems(prepared, target, cache)
+def require_engine(
+    prepared: Prepared, target: Profile, cache: Cache | None = None, names: Collection[str] | None = None
+) -> None:
+    """Raise SR310 for a project on which the profile's engine would differ from Spark; `cache` has earlier answers.
+
+    Only the models in `names` are looked at, if there are any.
+    """
+    problems = _engine_problems(prepared, target, cache, names)
     if problems:
         raise ProjectError(problems)
 
 
-def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = None) -> tuple[Problem, ...]:
+def _engine_problems(
+    prepared: Prepared, target: Profile, cache: Cache | None = None, names: Collection[str] | None = None
+) -> tuple[Problem, ...]:
     if target.engine != "duckdb":
         return ()
-    found = binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), prepared.names)
+    found = binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), names or prepared.names)
     if cache is not None:
         cache.save()
     return found

@@ -1,4 +1,4 @@
-"""The commands for servers: `serve` and its tokens, `up` and `down`. Shell: the terminal."""
+"""The commands for servers: `serve` and its tokens, `lsp`, `up` and `down`. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -132,4 +132,13 @@ def down(root: Path) -> None:
     sys.exit(control.down(root))
 
 
-COMMANDS = (serve, up, down)
+@click.command()
+@report_errors
+def lsp() -> None:
+    """Serve an editor over stdin and stdout: the language server."""
+    from sqlrun.language_server.command import serve as serve_editor
+
+    sys.exit(serve_editor())
+
+
+COMMANDS = (serve, lsp, up, down)

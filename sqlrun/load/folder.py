@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlrun.errors import Place, Problem
@@ -14,6 +16,8 @@ from sqlrun.runtime.disk_cache import Cache
 
 # Maximum sizes in bytes: more than anyone writes by hand, and few enough to read in seconds.
 MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 64_000_000}
+# Texts of an editor that aren't saved yet, by the whole path of the file: they are read instead of the file.
+UNSAVED: ContextVar[Mapping[str, str]] = ContextVar("unsaved", default=MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,18 @@ class Folder:
                 for entry in _files(str(self.root / room))
                 if not ((linked or entry.is_symlink()) and self.leads_out(Path(entry.path)))
             ]
+            found += [path for path in self._unsaved(room) if path not in found]
             self.listed[room] = sorted(map(Path, found), key=lambda file: file.parts)
             self.seen.update(found)
         return [file for file in self.listed[room] if str(file).endswith(suffix)]
+
+    def _unsaved(self, room: str) -> Iterator[str]:
+        """Yield the paths in a folder of texts that aren't saved, as far as a file of that name would be listed."""
+        top = str(self.root / room) + os.sep
+        for path in UNSAVED.get():
+            hidden = any(part.startswith(".") for part in Path(path.removeprefix(top)).parts)
+            if path.startswith(top) and not hidden and not Path(path).exists():
+                yield path
 
     def beside(self, file: Path, suffix: str) -> Path | None:
         """Return the file with the same name and another suffix; None if there is none."""
@@ -63,9 +76,7 @@ class Folder:
     def text(self, file: Path) -> str | None:
         """Return a text file without its byte order mark, line ends normalized except in CSV; None after a problem."""
         most = MOST_BYTES[file.suffix]
-        with file.open("rb", buffering=0) as opened:
-            size = os.fstat(opened.fileno()).st_size
-            data = opened.readall() if size <= most else b""
+        size, data = _bytes(file, most)
         if size > most:
             message = f"the file has {size:,} bytes, more than the {most:,} allowed for a {file.suffix} file"
             self.problem("SR101", file, message, "Split the file, or land its rows from a source.")
@@ -109,6 +120,23 @@ class Folder:
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:
         """Record a problem of a whole file."""
         self.problems.append(Problem(code, Place(self.name(file)), message, hint))
+
+
+def _bytes(file: Path, most: int) -> tuple[int, bytes]:
+    """Return the size of a file and its content; b"" if it is larger than `most`."""
+    unsaved = UNSAVED.get().get(str(file))
+    if unsaved is not None:
+        data = unsaved.encode("utf-8", "replace")
+        return len(data), data if len(data) <= most else b""
+    with file.open("rb", buffering=0) as opened:
+        size = os.fstat(opened.fileno()).st_size
+        return size, opened.readall() if size <= most else b""
+
+
+def decoded(file: Path) -> str:
+    """Return the text of a file that `Folder.text` rejected, with what can't be read replaced."""
+    unsaved = UNSAVED.get().get(str(file))
+    return one_line_end(file.read_bytes().decode("utf-8", "replace") if unsaved is None else unsaved)
 
 
 def _files(top: str) -> Iterator[os.DirEntry[str]]:

@@ -24,7 +24,7 @@ from sqlrun.load import (
 )
 from sqlrun.load.contract import MODEL_KEYS, SEED_KEYS, bad_name, configured, skeleton
 from sqlrun.load.contract_files import Written, facts
-from sqlrun.load.folder import Folder, one_line_end
+from sqlrun.load.folder import Folder, decoded
 from sqlrun.load.settings import Settings
 from sqlrun.load.sources import sources
 from sqlrun.load.yaml_reader import did_you_mean
@@ -216,7 +216,7 @@ def _model(folder: Folder, file: Path, found: Settings, written: Written | None)
     """Return a model; the columns of one without a contract are inferred later."""
     name, sql = folder.name(file), folder.text(file)
     if sql is None:  # reported already; the rest of the model is still checked
-        sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
+        sql = decoded(file)
     if written is None:
         config = configured(*found.layers(name))
         return replace(Model.of_text(file.stem, name, sql), config=config, is_open=True, place=Place(name))

@@ -39,11 +39,14 @@ def project(project: Project) -> tuple[Rendered, ...]:
     return rendered
 
 
-def attempt(project: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
-    """Return the models that render, and the problems of all others."""
+def attempt(
+    project: Project, models: Iterable[Model] | None = None
+) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
+    """Return the models that render, and the problems of all others; of all models unless some are given."""
     engine = _Engine(project, project.vars)
     engine.start()
-    done = [rendered for model in project.models if (rendered := engine.render(model)) is not None]
+    chosen = project.models if models is None else models
+    done = [rendered for model in chosen if (rendered := engine.render(model)) is not None]
     # A macro's own mistake is reported once, for any number of models that call it.
     once = {(problem.code, problem.place, problem.message): problem for problem in reversed(engine.problems)}
     return tuple(done), tuple(once.values())[::-1]

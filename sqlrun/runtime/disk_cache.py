@@ -55,6 +55,12 @@ class Cache:
         following._file, following._known = self._file, self._known
         return following
 
+    def unwritten(self) -> Cache:
+        """Return a cache with a copy of the entries, which is never written: for texts that aren't saved."""
+        found = Cache(None)
+        found._known = dict(self._known)
+        return found
+
     def get_or_make(self, kind: str, source: object, hint: Any, make: Callable[[], Any], ask: Ask = nothing) -> Any:
         """Return the cached result for `source`, or make and cache it; None means a problem and is not cached."""
         key = _key(kind, source)

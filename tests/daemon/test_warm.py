@@ -478,7 +478,20 @@ def test_the_client_imports_little(served: Place) -> None:
 
 
 def test_every_command_is_listed_as_served_or_not() -> None:
-    alone = {"clean", "completion", "debug", "down", "error", "import-dbt", "init", "new", "serve", "simulate", "up"}
+    alone = {
+        "clean",
+        "completion",
+        "debug",
+        "down",
+        "error",
+        "import-dbt",
+        "init",
+        "lsp",
+        "new",
+        "serve",
+        "simulate",
+        "up",
+    }
 
     assert alone | entry.SERVED == set(main.commands)
     assert not alone & entry.SERVED

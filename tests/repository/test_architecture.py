@@ -41,6 +41,8 @@ HOMES = {
     "rich": {"report.console"},
     "pytest": {"unit_tests.plugin"},
     "numpy": {"simulate.orders", "simulate.broken_lines"},
+    "pygls": {"language_server.server"},
+    "lsprotocol": {"language_server.server"},
     "starlette": {"serve.app"},
     "anyio": {"serve.reading"},
     "uvicorn": {"serve.command", "serve.connections"},
@@ -60,11 +62,11 @@ IMPURE = {
 }  # fmt: skip
 # From the top: what a line holds may import what is below it, and nothing of its own line but itself.
 LAYERS = (
-    "__main__", "daemon", "cli", "simulate", "commands scaffold serve", "run", "unit_tests", "operations", "report",
-    "docs_site", "artifacts", "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions",
-    "check", "land", "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph",
-    "parse", "render", "load", "sources", "decoding", "transpile", "events", "outcome", "project", "dashboards",
-    "engine_api", "source_api", "storage", "runtime", "errors version",
+    "__main__", "daemon", "cli", "simulate", "commands language_server scaffold serve", "run", "unit_tests",
+    "operations", "report", "docs_site", "artifacts", "explain", "__init__", "pipeline", "pipeline_cache",
+    "project_files", "test_definitions", "check", "land", "maintain", "system_tables", "plan", "publish", "engines",
+    "expectations", "incremental", "graph", "parse", "render", "load", "sources", "decoding", "transpile", "events",
+    "outcome", "project", "dashboards", "engine_api", "source_api", "storage", "runtime", "errors version",
 )  # fmt: skip
 # The commands that start and stop the daemon, whose forks run the command line.
 UPWARDS = {("cli.servers", "daemon.control")}

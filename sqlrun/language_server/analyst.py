@@ -1,0 +1,81 @@
+"""The server's end of the worker: one look at a time, the newest texts next. Shell: processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping
+
+from sqlrun.language_server import frames
+from sqlrun.language_server.findings import Finding
+from sqlrun.language_server.index import Index, Template
+
+# A look that takes longer is given up, with its process.
+MOST_SECONDS = 120.0
+# Time without a further edit before a project is looked at.
+QUIET_SECONDS = 0.15
+
+Texts = Callable[[], Mapping[str, str]]
+Publish = Callable[[str, tuple[Finding, ...]], None]
+
+
+class Analyst:
+    """Keeps the index of each project; `publish` gets the root and the findings of each look."""
+
+    def __init__(self, publish: Publish, log: Callable[[str], None]) -> None:
+        self.indexes: dict[str, Index] = {}
+        self._publish, self._log = publish, log
+        self._wanted: dict[str, Texts] = {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def want(self, root: str, texts: Texts) -> None:
+        """Look at a project soon, with the texts that there are then."""
+        self._wanted[root] = texts
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        while self._wanted:
+            await asyncio.sleep(QUIET_SECONDS)
+            root, texts = next(iter(self._wanted.items()))
+            del self._wanted[root]
+            try:
+                await asyncio.wait_for(self._look(root, texts()), MOST_SECONDS)
+            except Exception as error:
+                self._log(f"the look at {root} ended: {error!r}")
+                self.stop()
+
+    async def _look(self, root: str, texts: Mapping[str, str]) -> None:
+        if self._process is None:
+            # The worker is new: it knows of nothing that was sent.
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "sqlrun.language_server.worker",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(frames.packed({"root": root, "texts": dict(texts)}))
+        await process.stdin.drain()
+        while True:
+            head = await process.stdout.readexactly(frames.HEAD)
+            message = json.loads(await process.stdout.readexactly(int.from_bytes(head, "big")))
+            index = self.indexes.get(root, Index())
+            if message["do"] == "done":
+                findings, templates = frames.heard(message)
+                self.indexes[root] = _with(index, templates)
+                self._publish(root, findings)
+                return
+            self.indexes[root] = index.with_nouns(frames.nouns(message["nouns"]), message["gone"])
+            await asyncio.sleep(0)  # editors' requests come first
+
+    def stop(self) -> None:
+        """End the worker."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+
+
+def _with(index: Index, templates: tuple[Template, ...]) -> Index:
+    return Index(index.nouns, templates, index.names)

@@ -1,0 +1,92 @@
+"""One look at a project with the texts of an editor: problems, nouns and strategies. Shell: the project, its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlrun import pipeline, project_files
+from sqlrun.errors import Place, Problem, ProjectError, SqlrunError, first_line
+from sqlrun.language_server.findings import Finding, all_of, turned
+from sqlrun.language_server.index import Noun, Template, nouns_of, templates_of
+from sqlrun.language_server.remembered import Memory
+from sqlrun.load import profile, settings
+from sqlrun.load.folder import UNSAVED
+from sqlrun.pipeline import Prepared
+from sqlrun.runtime.disk_cache import Cache
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is known after a look: findings, nouns by key, and macros."""
+
+    findings: tuple[Finding, ...]
+    nouns: Mapping[str, Noun]
+    templates: tuple[Template, ...]
+
+
+@dataclass(slots=True)
+class Looker:
+    """A project that is looked at again after each edit. It writes its cache only for a project as it is on disk."""
+
+    root: Path
+    memory: Memory = field(default_factory=Memory)
+    nouns: Mapping[str, Noun] = field(default_factory=dict)
+    templates: tuple[Template, ...] = ()
+    saved: Mapping[str, Noun] = field(default_factory=dict)
+    cache: Cache | None = None
+
+    def look(self, texts: Mapping[str, str]) -> Look:
+        """Return what is known of the project with some texts, by their names in it, instead of its files."""
+        unsaved = {name: text for name, text in texts.items() if not _is_saved(self.root / name, text)}
+        if unsaved and not self.saved:
+            self._look({})
+        return self._look(unsaved, [name for name in texts if name.endswith(".sql")])
+
+    def _look(self, unsaved: Mapping[str, str], opened: Sequence[str] = ()) -> Look:
+        token = UNSAVED.set({str(self.root / name): text for name, text in unsaved.items()})
+        try:
+            findings = self._read(opened, is_saved=not unsaved)
+        except ProjectError as error:
+            findings = all_of(error.problems, error.following)
+        except (SqlrunError, OSError) as error:
+            findings = all_of([Problem("", Place(settings.FILE), first_line(error))], 0)
+        finally:
+            UNSAVED.reset(token)
+        return Look((*findings, *turned(self.saved, self.nouns)), self.nouns, self.templates)
+
+    def _read(self, opened: Sequence[str], *, is_saved: bool) -> list[Finding]:
+        cache = self._opened(is_saved=is_saved)
+        loaded = project_files.read(self.root, cache)
+        prepared: Prepared | None = None
+        findings: list[Finding] = []
+        try:
+            prepared = pipeline.of_loaded(loaded, cache, self.memory.attempts)
+            self.memory.learn(loaded, prepared.queries)
+            target = profile.load(self.root, loaded.project.profile)
+            # To bind 1,000 models takes a minute, so only those that someone looks at are bound.
+            if names := [model.name for model in loaded.project.models if model.file in opened]:
+                pipeline.require_engine(prepared, target, cache, names)
+        except ProjectError as error:
+            findings = all_of(error.problems, error.following)
+        self.nouns = nouns_of(loaded.project, prepared, self.nouns)
+        self.templates = templates_of((*loaded.project.macros, *loaded.project.built_in))
+        if is_saved:
+            self.saved = self.nouns
+        return findings
+
+    def _opened(self, *, is_saved: bool) -> Cache:
+        """Return the cache for a look; only that of saved files may be written."""
+        if self.cache is None:
+            self.cache = Cache.of(self.root) or Cache(None)
+        if is_saved:
+            return self.cache.again()
+        return self.cache.unwritten()
+
+
+def _is_saved(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() == text.encode("utf-8", "replace")
+    except OSError:
+        return False

@@ -1,0 +1,204 @@
+"""The protocol's side of the language server, over pygls. Shell: the editor's pipes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+import sqlrun
+from sqlrun.errors import Place
+from sqlrun.language_server import answers
+from sqlrun.language_server.analyst import Analyst
+from sqlrun.language_server.findings import Finding
+from sqlrun.language_server.index import Index
+from sqlrun.language_server.positions import offset_of, position_of, span
+from sqlrun.language_server.roots import root_of
+from sqlrun.version import __version__
+
+LEVELS = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "information": types.DiagnosticSeverity.Information,
+}
+KINDS = {
+    "model": types.CompletionItemKind.Class,
+    "view": types.CompletionItemKind.Interface,
+    "seed": types.CompletionItemKind.File,
+    "source": types.CompletionItemKind.Module,
+    "group": types.CompletionItemKind.Folder,
+    "column": types.CompletionItemKind.Field,
+    "macro": types.CompletionItemKind.Function,
+    "alias": types.CompletionItemKind.Variable,
+}
+PACKAGE = Path(sqlrun.__file__).parent
+ERRORS = PACKAGE / "errors.md"
+FULL = types.TextDocumentSyncKind.Incremental
+
+
+class Documents:
+    """The open texts of an editor by project, and what was published about each file."""
+
+    def __init__(self, server: LanguageServer) -> None:
+        self.server = server
+        self.analyst = Analyst(self.publish, self.log)
+        self.homes: dict[str, tuple[str, str] | None] = {}
+        self._published: dict[str, set[str]] = {}
+        self._lines: dict[str, int] = {}
+
+    def log(self, text: str) -> None:
+        """Write a line to the editor's log."""
+        self.server.window_log_message(types.LogMessageParams(types.MessageType.Info, text))
+
+    def home(self, uri: str) -> tuple[str, str] | None:
+        """Return the project's folder of a document, and its name in it; None outside of projects."""
+        if uri not in self.homes:
+            path = to_fs_path(uri) if uri.startswith("file:") else None
+            root = root_of(Path(path)) if path else None
+            self.homes[uri] = (str(root), Path(path).resolve().relative_to(root).as_posix()) if path and root else None
+            if self.homes[uri] is None:
+                self.log(f"{uri} isn't in a project: no pyproject.toml above it has [tool.sqlrun]")
+        return self.homes[uri]
+
+    def texts(self, root: str) -> Mapping[str, str]:
+        """Return the open texts of a project."""
+        opened = self.server.workspace.text_documents
+        homes = {uri: self.homes.get(uri) for uri in opened}
+        return {home[1]: opened[uri].source for uri, home in homes.items() if home is not None and home[0] == root}
+
+    def changed(self, uri: str) -> None:
+        """Look at the project of a document again."""
+        home = self.home(uri)
+        if home is not None:
+            root = home[0]
+            self.analyst.want(root, lambda: self.texts(root))
+
+    def at(self, uri: str, position: types.Position) -> tuple[str, int, Index, str] | None:
+        """Return a document's text, an index in it, its project's index, and its name."""
+        home = self.home(uri)
+        if home is None:
+            return None
+        text = self.server.workspace.get_text_document(uri).source
+        offset = offset_of(text, (position.line, position.character))
+        return text, offset, self.analyst.indexes.get(home[0], Index()), home[1]
+
+    def publish(self, root: str, findings: tuple[Finding, ...]) -> None:
+        """Send the findings of a project, and an empty list for each file that has none any more."""
+        by_file: dict[str, list[types.Diagnostic]] = {}
+        for finding in findings:
+            by_file.setdefault(finding.file, []).append(self._diagnostic(finding))
+        opened = {self.homes[uri]: uri for uri in self.server.workspace.text_documents if self.homes.get(uri)}
+        for file in {*by_file, *self.texts(root), *self._published.get(root, ())}:
+            uri = opened.get((root, file)) or from_fs_path(str(Path(root) / file)) or ""
+            params = types.PublishDiagnosticsParams(uri, by_file.get(file, []))
+            self.server.text_document_publish_diagnostics(params)
+        self._published[root] = set(by_file)
+
+    def _diagnostic(self, found: Finding) -> types.Diagnostic:
+        if not self._lines:
+            lines = ERRORS.read_text(encoding="utf-8").split("\n")
+            self._lines = {line[3:8]: n for n, line in enumerate(lines, 1) if line.startswith("| [SR")}
+        href = f"{ERRORS.as_uri()}#L{self._lines[found.code]}" if found.code in self._lines else ""
+        return types.Diagnostic(
+            range=_range(found.line, found.start, found.end),
+            message=found.message,
+            severity=LEVELS[found.level],
+            source="sqlrun",
+            code=found.code or None,
+            code_description=types.CodeDescription(href) if href else None,
+        )
+
+
+def _range(line: int, start: int, end: int) -> types.Range:
+    return types.Range(types.Position(line, start), types.Position(line, end))
+
+
+def _location(root: str, place: Place) -> types.Location:
+    """Return a place of a project, or of a macro that comes with sqlrun."""
+    file = PACKAGE.parent / place.file if place.file.startswith("sqlrun/load/macros/") else Path(root) / place.file
+    start = end = 0
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+        start, end = span(lines[place.line - 1], place.column, exact=place.exact)
+    except (OSError, IndexError):
+        pass
+    return types.Location(from_fs_path(str(file)) or "", _range(place.line - 1, start, end))
+
+
+def made() -> LanguageServer:
+    """Return the server with all that it answers."""
+    server = LanguageServer("sqlrun", __version__, text_document_sync_kind=FULL)
+    documents = Documents(server)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenTextDocumentParams) -> None:
+        documents.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        documents.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: types.DidSaveTextDocumentParams) -> None:
+        documents.homes.clear()  # pyproject.toml may be new
+        for uri in server.workspace.text_documents:
+            documents.home(uri)
+        documents.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        documents.changed(params.text_document.uri)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["'", '"', ".", "{", " "])
+    )
+    def complete(params: types.CompletionParams) -> types.CompletionList | None:
+        found = documents.at(params.text_document.uri, params.position)
+        return None if found is None else _completions(*found)
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    def define(params: types.DefinitionParams) -> types.Location | None:
+        found, home = documents.at(params.text_document.uri, params.position), documents.home(params.text_document.uri)
+        place = answers.place(answers.found(*found)) if found else None
+        return _location(home[0], place) if home and place else None
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> types.Hover | None:
+        found = documents.at(params.text_document.uri, params.position)
+        text = answers.hover(answers.found(*found), found[2]) if found else ""
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
+
+    @server.feature(types.SHUTDOWN)
+    def stopped(_: Any) -> None:
+        documents.analyst.stop()
+
+    return server
+
+
+def _completions(text: str, offset: int, index: Index, file: str) -> types.CompletionList:
+    here, offered, is_part = answers.offers(text, offset, index, is_sql=file.endswith(".sql"))
+    replaced = types.Range(types.Position(*position_of(text, here.start)), types.Position(*position_of(text, here.end)))
+    items = [
+        types.CompletionItem(
+            label=offer.label,
+            kind=KINDS[offer.kind],
+            detail=offer.detail or None,
+            documentation=offer.text or None,
+            text_edit=types.TextEdit(replaced, offer.label),
+        )
+        for offer in offered
+    ]
+    return types.CompletionList(is_incomplete=is_part, items=items)
+
+
+def run() -> int:
+    """Answer an editor on standard input and output until it leaves."""
+    logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
+    made().start_io()
+    return 0
