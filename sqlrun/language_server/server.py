@@ -50,6 +50,8 @@ class Documents:
         self.analyst = Analyst(self.publish, self.log)
         self.homes: dict[str, tuple[str, str] | None] = {}
         self._published: dict[str, set[str]] = {}
+        # pygls' own keys are normalized, and so differ from what an editor calls a document.
+        self.opened: set[str] = set()
         self._lines: dict[str, int] = {}
 
     def log(self, text: str) -> None:
@@ -68,9 +70,9 @@ class Documents:
 
     def texts(self, root: str) -> Mapping[str, str]:
         """Return the open texts of a project."""
-        opened = self.server.workspace.text_documents
-        homes = {uri: self.homes.get(uri) for uri in opened}
-        return {home[1]: opened[uri].source for uri, home in homes.items() if home is not None and home[0] == root}
+        get = self.server.workspace.get_text_document
+        homes = {uri: self.homes.get(uri) for uri in self.opened}
+        return {home[1]: get(uri).source for uri, home in homes.items() if home is not None and home[0] == root}
 
     def changed(self, uri: str) -> None:
         """Look at the project of a document again."""
@@ -93,7 +95,7 @@ class Documents:
         by_file: dict[str, list[types.Diagnostic]] = {}
         for finding in findings:
             by_file.setdefault(finding.file, []).append(self._diagnostic(finding))
-        opened = {self.homes[uri]: uri for uri in self.server.workspace.text_documents if self.homes.get(uri)}
+        opened = {self.homes[uri]: uri for uri in self.opened if self.homes.get(uri)}
         for file in {*by_file, *self.texts(root), *self._published.get(root, ())}:
             uri = opened.get((root, file)) or from_fs_path(str(Path(root) / file)) or ""
             params = types.PublishDiagnosticsParams(uri, by_file.get(file, []))
@@ -138,6 +140,7 @@ def made() -> LanguageServer:
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
+        documents.opened.add(params.text_document.uri)
         documents.changed(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
@@ -147,12 +150,13 @@ def made() -> LanguageServer:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         documents.homes.clear()  # pyproject.toml may be new
-        for uri in server.workspace.text_documents:
+        for uri in documents.opened:
             documents.home(uri)
         documents.changed(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
+        documents.opened.discard(params.text_document.uri)
         documents.changed(params.text_document.uri)
 
     @server.feature(

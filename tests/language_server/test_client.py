@@ -15,7 +15,7 @@ from pygls.lsp.client import LanguageClient
 from tests.language_server.project import DAYS, written
 
 pytestmark = pytest.mark.slow
-SECONDS = 20
+SECONDS = 100
 
 
 class Editor:
