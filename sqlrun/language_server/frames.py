@@ -22,7 +22,7 @@ def packed(message: Mapping[str, Any]) -> bytes:
 
 
 def chunks(sent: Mapping[str, Noun], nouns: Mapping[str, Noun]) -> Iterator[dict[str, Any]]:
-    """Yield messages with the nouns that differ from those that were sent, and the names of those that are gone."""
+    """Yield messages with the nouns that the server lacks, and the names that are gone."""
     write = form(Noun)
     assert write is not None
     changed = [noun for key, noun in nouns.items() if sent.get(key) != noun]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlrun.errors import Place
-from sqlrun.pipeline import Prepared
+from sqlrun.incremental.compile import Compiled
 from sqlrun.project import Column, Macro, Model, Project, Seed, Source
 
 
@@ -77,13 +77,13 @@ class Index:
         return next((one for one in self.nouns.values() if not one.group and file in (one.file, one.place.file)), None)
 
 
-def nouns_of(project: Project, prepared: Prepared | None, before: Mapping[str, Noun]) -> dict[str, Noun]:
+def nouns_of(project: Project, compiled: Iterable[Compiled] | None, before: Mapping[str, Noun]) -> dict[str, Noun]:
     """Return the nouns of a project by their keys.
 
     `before` has those of the last project without problems: a model that can't be read keeps what was known of it.
     """
-    stages = {} if prepared is None else {model.name: model for model in prepared.workspace.models}
-    found: dict[str, Noun] = {} if prepared is not None else dict(before)
+    stages = {model.name: model for model in compiled or ()}
+    found: dict[str, Noun] = {} if compiled is not None else dict(before)
     for model in project.models:
         old = before.get(model.name)
         strategy, reason = (old.strategy, old.reason) if old else ("", "")
@@ -92,7 +92,7 @@ def nouns_of(project: Project, prepared: Prepared | None, before: Mapping[str, N
             strategy, reason = made.own.strategy, f"{made.own.reason.code} {made.own.reason.why}"
         noun = _noun(model, "view" if made is not None and made.is_view else "model", strategy, reason)
         # A model without columns, or whose contract is gone, may have a broken one.
-        is_broken = prepared is None and old is not None and (not noun.columns or noun.place.file != old.place.file)
+        is_broken = compiled is None and old is not None and (not noun.columns or noun.place.file != old.place.file)
         found[noun.key] = old if is_broken and old is not None else noun
     for seed in project.seeds:
         found[seed.name] = _noun(seed, "seed")

@@ -65,12 +65,12 @@ class Looker:
             prepared = pipeline.of_loaded(loaded, cache, self.memory.attempts)
             self.memory.learn(loaded, prepared.queries)
             target = profile.load(self.root, loaded.project.profile)
-            # To bind 1,000 models takes a minute, so only those that someone looks at are bound.
+            # To bind 1,000 models takes a minute, so only models that are open are bound.
             if names := [model.name for model in loaded.project.models if model.file in opened]:
                 pipeline.require_engine(prepared, target, cache, names)
         except ProjectError as error:
             findings = all_of(error.problems, error.following)
-        self.nouns = nouns_of(loaded.project, prepared, self.nouns)
+        self.nouns = nouns_of(loaded.project, prepared and prepared.workspace.models, self.nouns)
         self.templates = templates_of((*loaded.project.macros, *loaded.project.built_in))
         if is_saved:
             self.saved = self.nouns
