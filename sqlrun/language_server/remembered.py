@@ -1,4 +1,4 @@
-"""Models without problems, remembered between two looks at a project while another model is broken. Shell: this process."""
+"""Models without problems, remembered between two looks at a project with a broken one. Shell: this process."""
 
 from __future__ import annotations
 

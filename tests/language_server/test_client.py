@@ -110,7 +110,7 @@ def test_two_projects_and_a_file_outside(tmp_path: Path) -> None:
         editor.open(one / "models/orders.sql", "selec")
         editor.open(other / "models/new.sql", "select id from {{ ref('orders') }}")
         await editor.until(lambda: editor.codes(other / "models/new.sql") == [])
-        await editor.until(lambda: editor.codes(one / "models/orders.sql") == ["SR301"])
+        await editor.until(lambda: editor.codes(one / "models/orders.sql") == ["SR302"])
         assert stray.as_uri() not in editor.found
         assert len(editor.log) == 1
 
