@@ -70,7 +70,7 @@ class Looker:
                 pipeline.require_engine(prepared, target, cache, names)
         except ProjectError as error:
             findings = all_of(error.problems, error.following)
-        self.nouns = nouns_of(loaded.project, prepared and prepared.workspace.models, self.nouns)
+        self.nouns = nouns_of(loaded.project, None if prepared is None else prepared.workspace.models, self.nouns)
         self.templates = templates_of((*loaded.project.macros, *loaded.project.built_in))
         if is_saved:
             self.saved = self.nouns
