@@ -128,7 +128,8 @@ def test_the_server_ends_when_its_editor_is_gone() -> None:
 def test_a_missing_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from sqlrun.errors import UsageError
     from sqlrun.language_server import command
+    from sqlrun.runtime import packages
 
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'sqlrun\[lsp\]'"):
+    monkeypatch.setattr(packages, "missing", lambda extra: ("pygls",))
+    with pytest.raises(UsageError, match=r"SR133 `sqlrun lsp` needs the package pygls.*pip install 'sqlrun\[lsp\]'"):
         command.serve()
