@@ -25,6 +25,8 @@ OF_DBT = ("generate_schema_name", "generate_alias_name", "generate_database_name
 GENERIC = re.compile(r"\{%-?\s*(data_)?test\s")
 # Packages whose macros come with sqlrun.
 ALONG = ("dbt_utils", "dbt_date", "dbt_expectations")
+# Where `dbt deps` puts packages.
+INSTALLED = "dbt_packages"
 _COPY = "Copy the macros and models that you use into the project, and import it again"
 
 
@@ -72,7 +74,7 @@ def _paths(root: Path, settings: Mapping[str, Any], key: str, default: str) -> l
 
 
 def _packages(root: Path, made: Import, above: tuple[Path, ...]) -> None:
-    """Add the local packages of a project, each with its own ones; note all others."""
+    """Add the local and the installed packages of a project, each with its own ones; note all others."""
     for name in ("packages.yml", "dependencies.yml"):
         if not (root / name).is_file():
             continue
@@ -83,13 +85,13 @@ def _packages(root: Path, made: Import, above: tuple[Path, ...]) -> None:
                 _local(root, where, made, above)
             elif short in ALONG:
                 made.notes.append(f"{name}: {short}: its macros and tests come with sqlrun")
-            elif node.get("git") or node.get("tarball"):
-                made.notes.append(
-                    f"{name}: {where}: import-dbt reads local packages only. Run `dbt deps`, and write "
-                    f"`- local: dbt_packages/{short}` instead; then import again"
-                )
+            elif (above[0] / INSTALLED / short / SETTINGS).is_file():
+                _local(above[0], f"{INSTALLED}/{short}", made, above)
             else:
-                made.notes.append(f"{name}: {where} has no equal. {_COPY}")
+                made.notes.append(
+                    f"{name}: {where}: there is no {INSTALLED}/{short}, and import-dbt fetches nothing. Run `dbt deps` "
+                    f"and import again; if dbt gave the package another name, write `- local: {INSTALLED}/NAME` instead"
+                )
 
 
 def _local(root: Path, where: str, made: Import, above: tuple[Path, ...]) -> None:

@@ -75,12 +75,12 @@ def test_the_report_names_what_changed_and_nothing_is_written_without_being_aske
         (
             "packages.yml",
             "packages: [{package: acme/odd, version: 1.0.0}]\n",
-            "packages.yml: acme/odd has no equal. Copy the macros and models that you use",
+            "packages.yml: acme/odd: there is no dbt_packages/odd, and import-dbt fetches nothing. Run `dbt deps`",
         ),
         (
             "packages.yml",
             "packages:\n  - {git: 'https://x.example/acme/odd-macros.git', revision: main}\n",
-            "import-dbt reads local packages only. Run `dbt deps`, and write `- local: dbt_packages/odd_macros`",
+            "there is no dbt_packages/odd_macros, and import-dbt fetches nothing. Run `dbt deps` and import again",
         ),
         ("models/a.py", "def model(dbt, session): ...\n", "models/a.py: Python models have no equal"),
         ("snapshots/a.sql", "{% snapshot a %}{% endsnapshot %}\n", "snapshots/a.sql: declare the snapshot in YAML"),
@@ -412,6 +412,28 @@ def test_a_local_package_is_a_part_of_the_project(tmp_path: Path) -> None:
     assert suites["rates"] == ["rates__rate__positive"] and suites["paid"] == ["paid__paid__positive"]
     assert "rate = 3\n" in (out / "pyproject.toml").read_text()
     assert '[tool.sqlrun.models.money]\nmaterialized = "table"\n' in (out / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["{package: acme/money, version: 1.0.0}", "{git: 'https://x.example/acme/money.git', revision: main}"],
+)
+def test_a_package_that_dbt_installed_is_read_like_a_local_one(tmp_path: Path, node: str) -> None:
+    """One that it needs in turn is beside it, as `dbt deps` puts it."""
+    inner = {"dbt_project.yml": "name: inner\n", "macros/inner.sql": "{% macro twice(x) %}2 * {{ x }}{% endmacro %}\n"}
+    files = {
+        **{f"dbt_packages/money/{name}": text for name, text in PACKAGE.items()},
+        "dbt_packages/money/packages.yml": "packages: [{git: 'https://x.example/inner', revision: main}]\n",
+        **{f"dbt_packages/inner/{name}": text for name, text in inner.items()},
+        "packages.yml": f"packages: [{node}]\n",
+        "models/doubled.sql": "select {{ inner.twice('order_id') }} as n from {{ ref('stg_orders') }}\n",
+    }
+    done = run("import-dbt", dbt_project.write(tmp_path / "dbt", files), "--write", str(tmp_path / "out"))
+
+    assert done.exit_code == 0, done.output
+    assert "import-dbt fetches nothing" not in done.output
+    assert (tmp_path / "out/macros/twice.sql").exists()
+    assert (tmp_path / "out/models/money").is_dir()
 
 
 @pytest.mark.parametrize(
