@@ -291,14 +291,15 @@ def serve_docs_command(root: Path, port: int) -> None:
 @vars_option()
 @PROFILE
 @click.option("--sql", "statements", is_flag=True, help="Print the statement of each table as well.")
+@click.option("--short", is_flag=True, help="Print only strategy, reason, cost and number of checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
 @click.pass_obj
 @report_errors
-def explain(root: Path, model: str, profile: str | None, statements: bool, as_json: bool) -> None:
+def explain(root: Path, model: str, profile: str | None, statements: bool, short: bool, as_json: bool) -> None:
     """Explain how MODEL is maintained: strategy, cost, checks."""
     from sqlrun.commands.build import explain_model
 
-    sys.exit(explain_model(root, model, profile, as_json, utc_now(), statements=statements))
+    sys.exit(explain_model(root, model, profile, as_json, utc_now(), statements=statements, short=short))
 
 
 @main.command()

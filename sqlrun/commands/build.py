@@ -112,9 +112,21 @@ def write_compiled(
 
 
 def explain_model(
-    root: Path, model: str, name: str | None, as_json: bool, now: datetime, *, statements: bool = False
+    root: Path,
+    model: str,
+    name: str | None,
+    as_json: bool,
+    now: datetime,
+    *,
+    statements: bool = False,
+    short: bool = False,
 ) -> int:
-    """Run `sqlrun explain`."""
+    """Run `sqlrun explain`.
+
+    Raises: UsageError for `short` together with statements.
+    """
+    if short and (statements or as_json):
+        raise UsageError("--short leaves out what --sql and --json print. Use one of them")
     from sqlrun.explain import explain_engine
 
     cache = Cache.of(root)
@@ -134,7 +146,8 @@ def explain_model(
     if as_json:
         Console().raw(json.dumps(about, indent=2))
     else:
-        Console().lines(explain.explained(about, statements=statements))
+        lines = explain.shortened(about) if short else explain.explained(about, statements=statements)
+        Console().lines(lines)
     return 0
 
 

@@ -25,6 +25,7 @@ from sqlrun.plan import strategy_cost
 from sqlrun.plan.values import PUBLIC_ROWS, Workspace
 from sqlrun.project import Config, Profile
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.runtime.text_table import counted
 from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.writer import identifier
@@ -185,6 +186,26 @@ def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str
     return lines if statements else [*lines, "", "`--sql` prints the statement of each table."]
 
 
+def shortened(about: Mapping[str, Any]) -> list[str]:
+    """Return the few lines of a description that an edit changes: strategy, reason, the costs of a change, checks."""
+    lines = [f"{about['model']}  ({about['file']})"]
+    if about["is_view"]:
+        return [*lines, "A view: nothing is stored."]
+    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines += _reason_lines(about["reason"])
+    lines += [_cost_line(table) for table in about["tables"] if not table["hidden"]]
+    hidden = sum(table["hidden"] for table in about["tables"])
+    if hidden:
+        lines.append(f"tables     1 and {counted(hidden, 'hidden table')}")
+    lines.append(f"checks     {len(about['checks'])}")
+    return lines
+
+
+def _cost_line(table: Mapping[str, Any]) -> str:
+    ways = [f"{way['strategy']} {_rows(way['rows'])}" for way in table["ways"]]
+    return f"cost       {EXAMPLE:,} changed rows: {', or '.join(ways)}"
+
+
 def _reason_lines(reason: Mapping[str, Any]) -> list[str]:
     lines = [f"reason     {reason['code']} {reason['why']}"]
     if reason["place"]:
@@ -203,8 +224,7 @@ def _table_lines(table: Mapping[str, Any], about: Mapping[str, Any]) -> list[str
     for word, values in (("key", table["key"]), ("partition", table["partition_by"]), ("state", table["state"])):
         if values:
             lines.append(f"{word:10} {', '.join(values)}")
-    ways = [f"{way['strategy']} {_rows(way['rows'])}" for way in table["ways"]]
-    lines.append(f"cost       {EXAMPLE:,} changed rows: {', or '.join(ways)}")
+    lines.append(_cost_line(table))
     lines += [f"engine     {table['engine']}"] if table["engine"] else []
     lines += [f"opens      {opened}" for opened in table["opens"]]
     return lines

@@ -1,0 +1,65 @@
+"""`sqlrun explain --short`: what an edit changes, in a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sqlrun.cli.main import main
+from sqlrun.scaffold.command import init
+
+VIEW = "{{ config(materialized='view') }} select order_date, sales from {{ ref('daily_sales') }}"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    init(tmp_path / "shop", None)
+    monkeypatch.chdir(tmp_path / "shop")
+    return tmp_path / "shop"
+
+
+def explained(*arguments: str) -> tuple[int, list[str]]:
+    done = CliRunner().invoke(main, ["explain", *arguments])
+    return done.exit_code, done.output.strip().splitlines()
+
+
+def test_a_table_is_a_few_lines_of_the_long_text(project: Path) -> None:
+    code, short = explained("daily_sales", "--short")
+    _, whole = explained("daily_sales")
+
+    assert code == 0
+    assert short == [
+        "daily_sales  (models/marts/daily_sales.sql)",
+        "strategy   merge: the change of each group is added to its stored sums and counts",
+        "reason     SR541 sqlrun adds the change of each group to its stored sums and counts",
+        "cost       1,000 changed rows: merge reads about 2,000 rows, or full reads every row",
+        "checks     5",
+    ]
+    assert set(short[:-1]) <= set(whole)
+
+
+def test_hidden_tables_are_counted(project: Path) -> None:
+    (project / "models/ranked.sql").write_text(
+        "select status, sum(n) as n from (select status, count(*) as n "
+        "from {{ ref('stg_orders') }} group by status, amount) group by status"
+    )
+    code, short = explained("ranked", "--short")
+
+    assert code == 0, short
+    assert "tables     1 and 1 hidden table" in short
+
+
+def test_a_view_is_two_lines(project: Path) -> None:
+    (project / "models/sales.sql").write_text(VIEW)
+
+    assert explained("sales", "--short") == (0, ["sales  (models/sales.sql)", "A view: nothing is stored."])
+
+
+@pytest.mark.parametrize("other", ["--sql", "--json"])
+def test_another_form_is_refused(project: Path, other: str) -> None:
+    code, said = explained("daily_sales", "--short", other)
+
+    assert code == 2
+    assert "--short leaves out what --sql and --json print" in said[-1]
