@@ -201,6 +201,17 @@ def init_command(folder: Path, data: Path | None, example: str | None) -> None:
     Console().lines(lines)
 
 
+@main.command("schema")
+@click.pass_obj
+@report_errors
+def schema_command(root: Path) -> None:
+    """Write JSON schemas of the YAML files for editors."""
+    from sqlrun.report.console import Console
+    from sqlrun.scaffold.command import write_schemas
+
+    Console().lines(write_schemas(root))
+
+
 @main.command("import-dbt")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--write", "out", type=FOLDER, metavar="FOLDER", help="Write the project here. Default: report only.")

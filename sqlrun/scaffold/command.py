@@ -10,7 +10,7 @@ from sqlrun import pipeline
 from sqlrun.errors import UsageError
 from sqlrun.runtime import atomic_files
 from sqlrun.runtime.text_table import counted, escaped
-from sqlrun.scaffold import examples, samples, tables, texts
+from sqlrun.scaffold import examples, json_schemas, samples, tables, texts
 from sqlrun.scaffold.tables import Table
 
 STARTER = Path(__file__).parent / "starter"
@@ -40,11 +40,24 @@ def init(folder: Path, data: Path | None, example: str | None = None) -> list[st
         below = os.path.relpath(place.parent if place.is_file() else place, root).replace(os.sep, "/")
         files |= texts.over_tables(declared, below)
         described, first = _described(declared), f"stg_{declared[0].name}"
+    files = json_schemas.marked(files)
     _require_free(root, files if example is None else {**files, examples.ORDERS: ""})
     _write(root, files)
     shown = os.path.relpath(root)
     steps = ["sqlrun build", f"sqlrun show {first}"]
     return [*described, f"Next: {' && '.join(steps if shown == '.' else [f'cd {shown}', *steps])}"]
+
+
+def write_schemas(root: Path) -> list[str]:
+    """Write the JSON schemas of a project's YAML files; return the lines to print."""
+    for file, text in json_schemas.files().items():
+        (root / file).parent.mkdir(exist_ok=True)
+        atomic_files.write(root / file, text)
+    return [
+        f"Wrote {counted(len(json_schemas.files()), 'schema')} to {json_schemas.FOLDER}/. An editor finds them by a "
+        "file's first line, for example in models/marts/:",
+        json_schemas.modeline("models/marts/x.yml").rstrip(),
+    ]
 
 
 def _starter() -> dict[str, str]:

@@ -488,6 +488,7 @@ def test_every_command_is_listed_as_served_or_not() -> None:
         "init",
         "lsp",
         "new",
+        "schema",
         "serve",
         "simulate",
         "up",

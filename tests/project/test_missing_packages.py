@@ -96,7 +96,7 @@ def test_spark_is_asked_for_before_a_build(tmp_path: Path, bare: None) -> None:
     prepare_to_build(tmp_path / "shop", "duckdb")
 
     assert problems(tmp_path / "shop", "spark") == [
-        "SR133 profiles/spark.yml:2:9: `engine: spark` needs the package pyspark, which isn't installed. "
+        "SR133 profiles/spark.yml:3:9: `engine: spark` needs the package pyspark, which isn't installed. "
         "Install it: pip install 'sqlrun[spark]', or use a profile with engine: duckdb"
     ]
     with pytest.raises(UsageError, match="SR133 `engine: auto`"):
@@ -181,4 +181,4 @@ def test_a_project_lives_without_the_extras(tmp_path: Path) -> None:
     assert "Not installed: spark, gx, serve, formats, store" in debug.stdout
     assert "All checks passed" in debug.stdout
     spark = sqlrun(shop, "build", "--profile", "spark")
-    assert spark.returncode == 2 and "SR133 profiles/spark.yml:2:9" in spark.stdout + spark.stderr
+    assert spark.returncode == 2 and "SR133 profiles/spark.yml:3:9" in spark.stdout + spark.stderr

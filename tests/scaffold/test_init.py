@@ -14,6 +14,7 @@ import sqlrun
 from sqlrun import pipeline
 from sqlrun.cli.main import main
 from sqlrun.project import Project
+from sqlrun.scaffold import json_schemas
 from sqlrun.scaffold.command import init
 
 ROOT = Path(__file__).parents[2]
@@ -226,7 +227,7 @@ def test_the_example_builds_at_once(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     root = tmp_path / "demo"
     for name in ("models/marts/restaurant_windows.sql", "seeds/dishes.csv", "profiles/local.yml"):
-        assert (root / name).read_text() == (ROOT / name).read_text()
+        assert (root / name).read_text() == json_schemas.modeline(name) + (ROOT / name).read_text()
     files = set(written(root))
     assert {"pyproject.toml", ".gitignore", "tests/fixtures/slots_of_a_lunch_hour.csv"} < files
     assert not [file for file in files if file.endswith((".md", ".py"))]
