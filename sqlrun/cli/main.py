@@ -212,6 +212,19 @@ def schema_command(root: Path) -> None:
     Console().lines(write_schemas(root))
 
 
+@main.command("format")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Write nothing. Exit code 1 if a file isn't formatted.")
+@click.option("--diff", is_flag=True, help="Write nothing, and print what would change. Exit code as with --check.")
+@click.pass_obj
+@report_errors
+def format_command(root: Path, paths: tuple[Path, ...], check: bool, diff: bool) -> None:
+    """Format SQL files, or those at PATHS, by sqlfmt."""
+    from sqlrun.commands.formatting import format_files
+
+    sys.exit(format_files(root, paths, check=check, diff=diff))
+
+
 @main.command("import-dbt")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--write", "out", type=FOLDER, metavar="FOLDER", help="Write the project here. Default: report only.")

@@ -10,7 +10,7 @@ from typing import Literal
 
 from sqlrun.errors import UsageError
 
-Extra = Literal["spark", "gx", "serve", "kafka", "formats", "store", "connect", "lsp"]
+Extra = Literal["spark", "gx", "serve", "kafka", "formats", "store", "connect", "lsp", "format"]
 # For each extra of pyproject.toml, its packages: the module that Python imports, and the name that pip installs.
 EXTRAS: Mapping[Extra, Mapping[str, str]] = MappingProxyType(
     {
@@ -30,6 +30,7 @@ EXTRAS: Mapping[Extra, Mapping[str, str]] = MappingProxyType(
         "store": {"obstore": "obstore", "fsspec": "fsspec"},
         "connect": {"grpc": "grpcio", "grpc_status": "grpcio-status", "zstandard": "zstandard"},
         "lsp": {"pygls": "pygls", "lsprotocol": "lsprotocol"},
+        "format": {"sqlfmt": "shandy-sqlfmt"},
     }
 )
 

@@ -484,6 +484,7 @@ def test_every_command_is_listed_as_served_or_not() -> None:
         "debug",
         "down",
         "error",
+        "format",
         "import-dbt",
         "init",
         "lsp",

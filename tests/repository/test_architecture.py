@@ -43,6 +43,7 @@ HOMES = {
     "numpy": {"simulate.orders", "simulate.broken_lines"},
     "pygls": {"language_server.server"},
     "lsprotocol": {"language_server.server"},
+    "sqlfmt": {"commands.formatting"},
     "starlette": {"serve.app"},
     "anyio": {"serve.reading"},
     "uvicorn": {"serve.command", "serve.connections"},
@@ -86,6 +87,7 @@ HEAVY = (
     "jwt",
     "cryptography",
     "prometheus_client",
+    "sqlfmt",
 )
 
 
@@ -408,6 +410,7 @@ OTHER_FILES = {
     "commands.build": "the project's target/compiled",
     "commands.drift": "the project's contracts",
     "commands.error_page": "a page of the package",
+    "commands.formatting": "the project's SQL files",
     "commands.history": "a page, and where it was asked for",
     "commands.retry": "the results of the last build in target/",
     "engines.spark.class_archive": "the JVM's archive in the user's cache",
