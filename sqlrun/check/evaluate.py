@@ -146,10 +146,9 @@ def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Ter
     if not asked:
         return {}
     started = time.perf_counter()
-    if packages.missing("gx"):
-        counted = _counted(model, asked, table, terms.check_timeout, alone=True)
-    else:
-        counted = _counted(model, asked, table, terms.check_timeout) if terms.evaluator == "auto" else {}
+    alone, counted = bool(packages.missing("gx")), dict[int, _Evaluation]()
+    if alone or terms.evaluator == "auto":
+        counted = _counted(model, asked, table, terms.check_timeout, alone=alone)
     rest = [item for item in asked if item.number not in counted]
     results = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
     seconds = (time.perf_counter() - started) / len(asked)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from sqlrun import pipeline
 from sqlrun.errors import UsageError
-from sqlrun.load.folder import UNSAVED, Folder
+from sqlrun.load.folder import Folder, unsaved
 from sqlrun.report.console import Console
 from sqlrun.runtime import atomic_files, packages
 from sqlrun.runtime.disk_cache import Cache
@@ -37,7 +37,7 @@ def format_files(root: Path, paths: Sequence[Path], *, check: bool, diff: bool) 
     prepared = pipeline.prepare(root, Cache.of(root))
     files = _chosen(root, paths)
     texts = {file: file.read_bytes().decode("utf-8") for file in files}
-    formatted = _formatted(root, texts)
+    formatted = dict(_changes(root, texts))
     _require_same(root, formatted, prepared.workspace.prints)
     console = Console()
     for file, text in formatted.items():
@@ -74,12 +74,8 @@ def _chosen(root: Path, paths: Sequence[Path]) -> list[Path]:
     return list(chosen)
 
 
-def _formatted(root: Path, texts: Mapping[Path, str]) -> dict[Path, str]:
-    """Return the new texts of the files that aren't laid out."""
-    return dict(_changes(root, texts))
-
-
 def _changes(root: Path, texts: Mapping[Path, str]) -> Iterator[tuple[Path, str]]:
+    """Yield the new texts of the files that aren't laid out."""
     from sqlfmt.api import format_string
     from sqlfmt.config import load_config_file
     from sqlfmt.exception import SqlfmtError
@@ -103,11 +99,8 @@ def _changes(root: Path, texts: Mapping[Path, str]) -> Iterator[tuple[Path, str]
 
 def _require_same(root: Path, formatted: Mapping[Path, str], prints: Mapping[str, str]) -> None:
     """Check that each model means the same with the new texts: a model of another meaning would be rebuilt."""
-    token = UNSAVED.set({str(file): text for file, text in formatted.items()})
-    try:
+    with unsaved(root, {file.relative_to(root).as_posix(): text for file, text in formatted.items()}):
         after = pipeline.prepare(root).workspace.prints
-    finally:
-        UNSAVED.reset(token)
     changed = [name for name, meaning in prints.items() if after.get(name) != meaning]
     if changed:
         raise UsageError(

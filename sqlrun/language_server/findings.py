@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlrun.errors import Problem
+from sqlrun.incremental.stages import ORDER
 from sqlrun.language_server.index import Noun
 from sqlrun.language_server.positions import span
-
-# Strategies by their cost, cheapest first.
-STRATEGIES = ("append", "merge", "keys", "partitions", "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def turned(before: Mapping[str, Noun], now: Mapping[str, Noun]) -> list[Finding]
         old = before.get(key)
         if old is None or not old.strategy or not noun.strategy or old.strategy == noun.strategy:
             continue
-        worse = STRATEGIES.index(noun.strategy) > STRATEGIES.index(old.strategy)
+        worse = ORDER.index(noun.strategy) > ORDER.index(old.strategy)
         level = "warning" if worse else "information"
         message = f"this edit turns {old.strategy} into {noun.strategy}: {noun.reason}"
         found.append(Finding(noun.file, 0, 0, 1, level, "", message))

@@ -11,8 +11,7 @@ from sqlrun.errors import Place, Problem, ProjectError, SqlrunError, first_line
 from sqlrun.language_server.findings import Finding, all_of, turned
 from sqlrun.language_server.index import Noun, Template, nouns_of, templates_of
 from sqlrun.language_server.remembered import Memory
-from sqlrun.load import profile, settings
-from sqlrun.load.folder import UNSAVED
+from sqlrun.load import folder, profile, settings
 from sqlrun.pipeline import Prepared
 from sqlrun.runtime.disk_cache import Cache
 
@@ -45,15 +44,13 @@ class Looker:
         return self._look(unsaved, [name for name in texts if name.endswith(".sql")])
 
     def _look(self, unsaved: Mapping[str, str], opened: Sequence[str] = ()) -> Look:
-        token = UNSAVED.set({str(self.root / name): text for name, text in unsaved.items()})
         try:
-            findings = self._read(opened, is_saved=not unsaved)
+            with folder.unsaved(self.root, unsaved):
+                findings = self._read(opened, is_saved=not unsaved)
         except ProjectError as error:
             findings = all_of(error.problems, error.following)
         except (SqlrunError, OSError) as error:
             findings = all_of([Problem("", Place(settings.FILE), first_line(error))], 0)
-        finally:
-            UNSAVED.reset(token)
         return Look((*findings, *turned(self.saved, self.nouns)), self.nouns, self.templates)
 
     def _read(self, opened: Sequence[str], *, is_saved: bool) -> list[Finding]:

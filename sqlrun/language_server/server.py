@@ -39,7 +39,6 @@ KINDS = {
 }
 PACKAGE = Path(sqlrun.__file__).parent
 ERRORS = PACKAGE / "errors.md"
-FULL = types.TextDocumentSyncKind.Incremental
 
 
 class Documents:
@@ -135,7 +134,7 @@ def _location(root: str, place: Place) -> types.Location:
 
 def made() -> LanguageServer:
     """Return the server with all that it answers."""
-    server = LanguageServer("sqlrun", __version__, text_document_sync_kind=FULL)
+    server = LanguageServer("sqlrun", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
     documents = Documents(server)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)

@@ -29,11 +29,12 @@ MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A CTE of the text, or the query after them: where it is, and what it reads by alias."""
+    """A CTE of the text, or the query after them: where it is, its masked text, and what it reads by alias."""
 
     name: str
     start: int
     end: int
+    body: str
     reads: tuple[tuple[str, str], ...]
 
 
@@ -61,9 +62,13 @@ def parts(text: str) -> list[Part]:
         if cte.start() < last:
             continue
         last = _closing(plain, cte.end())
-        found.append(Part(cte["name"], cte.end(), last, tuple(_reads(plain[cte.end() : last]))))
-    tail = plain[last:]
-    return [*found, Part("", last, len(text), tuple(_reads(tail)))]
+        found.append(_part(cte["name"], plain, cte.end(), last))
+    return [*found, _part("", plain, last, len(text))]
+
+
+def _part(name: str, plain: str, start: int, end: int) -> Part:
+    body = plain[start:end]
+    return Part(name, start, end, body, tuple(_reads(body)))
 
 
 def _closing(text: str, start: int) -> int:
@@ -88,19 +93,18 @@ def aliases(text: str, offset: int, index: Index) -> dict[str, tuple[Known, ...]
     ctes = {part.name: part for part in found if part.name}
     if here is None:
         return {}
-    return {alias: _columns(text, name, ctes, index, frozenset()) for alias, name in here.reads}
+    return {alias: _columns(name, ctes, index, frozenset()) for alias, name in here.reads}
 
 
-def _columns(text: str, name: str, ctes: dict[str, Part], index: Index, seen: frozenset[str]) -> tuple[Known, ...]:
+def _columns(name: str, ctes: dict[str, Part], index: Index, seen: frozenset[str]) -> tuple[Known, ...]:
     noun = index.nouns.get(name.removeprefix("ref."))
     if name not in ctes:
         return noun.columns if noun else ()
     if name in seen:
         return ()
     part = ctes[name]
-    body = masked(text)[part.start : part.end]
-    inner = {alias: _columns(text, read, ctes, index, seen | {name}) for alias, read in part.reads}
-    listed = re.search(r"\bselect\b(?:\s+distinct\b)?(.*?)(?:\bfrom\b|\Z)", body, re.IGNORECASE | re.DOTALL)
+    inner = {alias: _columns(read, ctes, index, seen | {name}) for alias, read in part.reads}
+    listed = re.search(r"\bselect\b(?:\s+distinct\b)?(.*?)(?:\bfrom\b|\Z)", part.body, re.IGNORECASE | re.DOTALL)
     made: dict[str, Known] = {}
     for item in _items(listed[1]) if listed else ():
         star = re.fullmatch(r"(?:(\w+)\.)?\*", item)

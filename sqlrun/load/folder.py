@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,16 @@ from sqlrun.runtime.disk_cache import Cache
 MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 64_000_000}
 # Texts of an editor that aren't saved yet, by the whole path of the file: they are read instead of the file.
 UNSAVED: ContextVar[Mapping[str, str]] = ContextVar("unsaved", default=MappingProxyType({}))
+
+
+@contextmanager
+def unsaved(root: Path, texts: Mapping[str, str]) -> Iterator[None]:
+    """Read some texts, by their names in the project, instead of its files."""
+    token = UNSAVED.set({str(root.resolve() / name): text for name, text in texts.items()})
+    try:
+        yield
+    finally:
+        UNSAVED.reset(token)
 
 
 @dataclass(frozen=True, slots=True)

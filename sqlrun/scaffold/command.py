@@ -50,11 +50,12 @@ def init(folder: Path, data: Path | None, example: str | None = None) -> list[st
 
 def write_schemas(root: Path) -> list[str]:
     """Write the JSON schemas of a project's YAML files; return the lines to print."""
-    for file, text in json_schemas.files().items():
+    files = json_schemas.files()
+    for file, text in files.items():
         (root / file).parent.mkdir(exist_ok=True)
         atomic_files.write(root / file, text)
     return [
-        f"Wrote {counted(len(json_schemas.files()), 'schema')} to {json_schemas.FOLDER}/. An editor finds them by a "
+        f"Wrote {counted(len(files), 'schema')} to {json_schemas.FOLDER}/. An editor finds them by a "
         "file's first line, for example in models/marts/:",
         json_schemas.modeline("models/marts/x.yml").rstrip(),
     ]

@@ -323,13 +323,14 @@ def _profile() -> Schema:
     }
     alerts: dict[str, Schema] = {"webhook": TEXT, "command": TEXTS, "timeout": TEXT_OR_NUMBER}
     kinds: dict[str, Schema] = {
-        "engine": TEXT,
+        # A value may be a variable of the environment, `${ENGINE}`, so choices are examples only.
+        "engine": {**TEXT, "examples": list(profile.ENGINES)},
+        "landing": {**TEXT, "examples": list(profile.LANDS)},
+        "delta_writer": {**TEXT, "examples": list(profile.WRITERS)},
         "warehouse": TEXT,
         "storage": _object(sorted(options), dict.fromkeys(options, PLAIN)),
         "settings": MAPPING,
         "alerts": _object(profile.ALERT_KEYS, alerts),
-        "landing": TEXT,
-        "delta_writer": TEXT,
         "connections": {
             "type": ["object", "null"],
             "additionalProperties": _object(connections.KEYS, connection, ("bootstrap",)),
@@ -340,10 +341,6 @@ def _profile() -> Schema:
             TEXT_OR_NUMBER,
         ),
     }
-    # A value may be a variable of the environment, `${ENGINE}`, so choices are examples only.
-    kinds["engine"] = {**TEXT, "examples": list(profile.ENGINES)}
-    kinds["landing"] = {**TEXT, "examples": list(profile.LANDS)}
-    kinds["delta_writer"] = {**TEXT, "examples": list(profile.WRITERS)}
     return {"$schema": DRAFT, "title": "A profile", **_object(profile.KEYS, kinds, ("engine", "warehouse"))}
 
 

@@ -16,14 +16,14 @@ from weakref import WeakKeyDictionary
 
 from sqlrun.engines.spark import jars, object_store, reach
 from sqlrun.errors import EngineError
+from sqlrun.runtime import packages
 from sqlrun.runtime.text_lines import text_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REMOTE = "spark.remote"
-# What `pip install sqlrun[connect]` installs.
-PACKAGES = ("grpc", "grpc_status", "zstandard")
+PACKAGES = tuple(packages.EXTRAS["connect"])
 # Settings that a server has from its start. A profile with one of them expects what the server may not do.
 STATIC = (
     "spark.master", "spark.jars", "spark.jars.packages", "spark.jars.excludes", "spark.driver.", "spark.executor.",

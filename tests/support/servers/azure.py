@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import atexit
 import base64
-import fcntl
 import hashlib
 import hmac
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import urllib.request
@@ -27,9 +25,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import unescape
 
-import pytest
-
-from tests.support.servers.jars import LONGEST, cached
+from tests.support.servers import go_programs
+from tests.support.servers.jars import cached
 from tests.support.servers.process import Process, free_port, listens
 from tests.support.servers.s3_proxy import Proxy
 
@@ -43,32 +40,19 @@ BLOB = re.compile(rb"<Blob><Name>(.*?)</Name>.*?</Blob>", re.DOTALL)
 
 
 def installed() -> tuple[Path, str]:
-    """Return the emulator's program, which the first caller installs, and why it can't be installed."""
+    """Return the folder of the emulator's programs, which the first caller installs, and why it can't be installed."""
     folder = cached(f"azurite-{VERSION}")
-    found = folder / "node_modules" / ".bin" / "azurite-blob"
+    found, made = folder / "modules", folder / "made"
     npm = shutil.which("npm")
     if npm is None or found.exists():
         return found, "" if found.exists() else "no Azurite, nor npm to install it: `apt-get install npm`"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not found.exists():
-            command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"azurite@{VERSION}"]
-            try:
-                subprocess.run(
-                    command, capture_output=True, text=True, timeout=LONGEST, check=True, stdin=subprocess.DEVNULL
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                return found, f"Azurite can't be installed: {getattr(error, 'stderr', '') or error}"[-400:]
-    return found, ""
+    command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(made), f"azurite@{VERSION}"]
+    return go_programs.once(found, made, command, {}, "Azurite can't be installed")
 
 
 def program() -> Path:
     """Return the emulator's program; a test is skipped where there is none."""
-    found, why = installed()
-    if why:
-        pytest.skip(why)
-    return found
+    return go_programs.or_skip(*installed()) / "node_modules" / ".bin" / "azurite-blob"
 
 
 class _StartFrom(Proxy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,10 +137,15 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
 @pytest.fixture
 def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
     """The server, with its variables in the environment, and no store opened before."""
-    for name, value in s3_server.environment.items():
+    _reach(s3_server.environment, monkeypatch)
+    return s3_server
+
+
+def _reach(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have stores of this process reach a server by its variables."""
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sqlrun.storage.factory._stores", {})
-    return s3_server
 
 
 @pytest.fixture
@@ -167,7 +172,5 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
 @pytest.fixture
 def azure(azure_server: Azure, monkeypatch: pytest.MonkeyPatch) -> Azure:
     """The emulator, with its variables in the environment, and no store opened before."""
-    for name, value in azure_server.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("sqlrun.storage.factory._stores", {})
+    _reach(azure_server.environment, monkeypatch)
     return azure_server

@@ -1,4 +1,4 @@
-"""Servers built by Go into the user's cache. Shell: processes, files, the network."""
+"""Servers that a command builds or installs once, into the user's cache. Shell: processes, files, the network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,26 +24,35 @@ def built(module: str, version: str) -> tuple[Path, str]:
     go = shutil.which("go")
     if go is None:
         return found, f"no {name}, nor Go to build it: `apt-get install golang`"
+    made = found.parent / "built" / name
+    command = [go, "install", f"{module}@v{version}"]
+    return once(found, made, command, {"GOBIN": str(made.parent)}, f"{name} can't be built")
+
+
+def once(found: Path, made: Path, command: Sequence[str], variables: Mapping[str, str], fault: str) -> tuple[Path, str]:
+    """Return a path in the cache, and why it can't be there: the first caller's command makes it at another place."""
     found.parent.mkdir(parents=True, exist_ok=True)
     with (found.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not found.exists():
-            folder = found.parent / "built"
-            environment = {**os.environ, "GOBIN": str(folder)}
             try:
                 subprocess.run(
-                    [go, "install", f"{module}@v{version}"], env=environment, capture_output=True, text=True,
-                    timeout=LONGEST, check=True, stdin=subprocess.DEVNULL,
+                    command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=LONGEST,
+                    check=True, stdin=subprocess.DEVNULL,
                 )  # fmt: skip
             except (OSError, subprocess.SubprocessError) as error:
-                return found, f"{name} can't be built: {getattr(error, 'stderr', '') or error}"[-400:]
-            (folder / name).rename(found)
+                return found, f"{fault}: {getattr(error, 'stderr', '') or error}"[-400:]
+            made.rename(found)
     return found, ""
 
 
 def program(module: str, version: str) -> Path:
     """Return a module's program; a test is skipped where there is none."""
-    found, why = built(module, version)
+    return or_skip(*built(module, version))
+
+
+def or_skip(found: Path, why: str) -> Path:
+    """Return a program; skip the test if there is a reason why it isn't there."""
     if why:
         pytest.skip(why)
     return found
