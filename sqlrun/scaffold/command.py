@@ -29,7 +29,8 @@ def init(folder: Path, data: Path | None, example: str | None = None) -> list[st
     files = dict(texts.common(name))
     if example is not None:
         files = dict(examples.files(example))
-        described, first = [f"Wrote the example {example}: {counted(len(files), 'file')}."], examples.EXAMPLES[example]
+        described = [f"Wrote the example {example}: {counted(len(files), 'file')}, and schemas for editors."]
+        first = examples.EXAMPLES[example]
     elif data is None:
         files |= _starter()
         described = ["Wrote a starter project: a source with sample orders, a staging model and a mart."]
