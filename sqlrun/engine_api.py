@@ -346,3 +346,19 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release all resources."""
+
+
+class Catalog(Protocol):
+    """The schemas and tables of a metastore, each table a folder of Delta files; every failure is an `EngineError`."""
+
+    def tables(self, schema: str) -> frozenset[str]:
+        """Return the names of a schema's tables; create the schema if it doesn't exist."""
+
+    def location(self, schema: str, table: str) -> str:
+        """Return the URI of a table's folder; "" for a view."""
+
+    def create(self, schema: str, table: str, folder: str) -> None:
+        """Create a table over a folder; an existing table stays."""
+
+    def drop(self, schema: str, table: str) -> None:
+        """Drop a table; its folder stays."""

@@ -670,6 +670,7 @@ class Profile:
     connections: Mapping[str, Connection] = field(default_factory=dict)
     storage: Mapping[str, str] = field(default_factory=dict)  # options of a warehouse's object store
     current_folders: bool = False  # a folder with a path that stays for each published table
+    catalog: str = ""  # the catalog of Spark that has each published table, by its folder
 
 
 # Defaults of a profile.

@@ -57,15 +57,15 @@ def show(
 @click.option("--tick", type=click.IntRange(1), help="Use this published tick. Default: the newest.")
 @click.option(
     "--dialect",
-    type=click.Choice(["spark", "duckdb", "duckdb-delta"]),
+    type=click.Choice(["spark", "spark-tables", "duckdb", "duckdb-delta"]),
     default="spark",
     show_default=True,
-    help="SQL of Spark, or of DuckDB: over files, or by its extension for Delta.",
+    help="Views of Spark, tables of its catalog, or views of DuckDB: over files, or by its extension for Delta.",
 )
 @click.pass_obj
 @report_errors
 def views(root: Path, profile: str | None, env: str | None, tick: int | None, dialect: str) -> None:
-    """Print SQL for a view of each table, all at one tick."""
+    """Print SQL for a view of each table, all at one tick; or for tables that follow."""
     from sqlrun.commands.ticks import print_views
 
     sys.exit(print_views(root, profile, env, tick, dialect))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from sqlrun import pipeline
+from sqlrun.engines.factory import catalog_of, engine_of
 from sqlrun.errors import UsageError
 from sqlrun.operations import maintenance, retention
 from sqlrun.pipeline import ledger_of
 from sqlrun.plan import environment_sharing
 from sqlrun.publish import current_folders, environment_paths, environments
+from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.environment_paths import PRODUCTION
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
@@ -31,7 +34,16 @@ def list_environments(root: Path, name: str | None) -> int:
 def drop_environment(root: Path, env: str, name: str | None, clock: datetime) -> int:
     """Run `sqlrun env drop`."""
     console = Console()
-    for path in drop(_ledger(root, name).of(env), clock):
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name).of(env)
+    _require_droppable(ledger)
+    profile = pipeline.profile_of(root, prepared, name)
+    if profile.catalog:
+        with closing(engine_of(profile)) as engine:
+            catalog = catalog_of(profile, engine)
+            assert catalog is not None
+            CatalogTables(catalog).drop(ledger)
+    for path in drop(ledger, clock):
         console.print(f"Deleted {path}, which no other environment shows.")
     console.print(f"Environment {env} is gone.")
     return 0
@@ -63,12 +75,7 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
 
     Raises: UsageError if there is no such environment, or it is production.
     """
-    if not ledger.env:
-        raise UsageError(
-            f"{PRODUCTION} can't be dropped. To delete the whole warehouse, run `sqlrun clean --warehouse`"
-        )
-    if ledger.env not in environments.names(ledger.warehouse):
-        raise environments.unknown(ledger)
+    _require_droppable(ledger)
     with lock.hold(ledger.warehouse, clock) as holder:
         assert_lock_held = partial(lock.require, ledger.warehouse, holder)
         wanted = retention.needed(environments.others(ledger))
@@ -79,3 +86,12 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
         current_folders.drop(ledger)
         ledger.drop()
         return [maintenance.drop_table(ledger.warehouse, path, assert_lock_held) for path in built]
+
+
+def _require_droppable(ledger: Ledger) -> None:
+    if not ledger.env:
+        raise UsageError(
+            f"{PRODUCTION} can't be dropped. To delete the whole warehouse, run `sqlrun clean --warehouse`"
+        )
+    if ledger.env not in environments.names(ledger.warehouse):
+        raise environments.unknown(ledger)

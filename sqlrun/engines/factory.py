@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sqlrun.engine_api import Dialect, Engine
+from sqlrun.engine_api import Catalog, Dialect, Engine
 from sqlrun.engines.spark import object_store
 from sqlrun.project import Profile
 from sqlrun.runtime import packages
@@ -42,6 +42,16 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
     from sqlrun.engines.spark.engine import SparkEngine
 
     return SparkEngine(settings, own_commits)
+
+
+def catalog_of(profile: Profile, engine: Engine) -> Catalog | None:
+    """Return the catalog that a profile names, reached by the profile's engine; None if it names none."""
+    if not profile.catalog:
+        return None
+    from sqlrun.engines.spark.engine import SparkEngine
+
+    assert isinstance(engine, SparkEngine), "a profile with a catalog has another engine"
+    return engine.catalog(profile.catalog)
 
 
 def settings_of(profile: Profile) -> dict[str, str]:

@@ -22,7 +22,7 @@ from sqlrun.storage.factory import register
 KEYS = (
     "engine", "warehouse", "storage", "threads", "settings", "vacuum_every", "keep_ticks", "check_timeout", "alerts",
     "landing",
-    "statement_timeout", "stop_grace", "delta_writer", "connections", "current_folders",
+    "statement_timeout", "stop_grace", "delta_writer", "connections", "current_folders", "catalog",
 )  # fmt: skip
 # Keys of the version before, which still work.
 RENAMED = {"maintain_every": "vacuum_every"}
@@ -30,6 +30,7 @@ ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb", "auto")
 LANDS = ("duckdb", "spark")
 WRITERS = ("sqlrun", "library")
+SESSION_CATALOG = "spark_catalog"
 MOST_THREADS = 256
 # Maximum timeout of an alert in seconds: a tick comes every few minutes.
 LONGEST_ALERT = 300
@@ -76,6 +77,7 @@ def load(root: Path, name: str) -> Profile:
     stop_grace = _number(reader, top, "stop_grace", DEFAULTS.stop_grace, (0, LONGEST_GRACE))
     delta_writer = _delta_writer(reader, top)
     current_folders = _flag(reader, top, "current_folders")
+    catalog = _catalog(reader, top, engine, settings)
     known = connections.read(reader, top, partial(_expanded, reader))
     if reader.problems:
         raise ProjectError(reader.problems)
@@ -95,7 +97,9 @@ def load(root: Path, name: str) -> Profile:
         delta_writer=delta_writer,
         connections=known,
         storage=storage,
-        current_folders=current_folders,
+        # A catalog names the folders.
+        current_folders=current_folders or bool(catalog),
+        catalog=catalog,
     )
 
 
@@ -312,6 +316,35 @@ def _number(reader: Reader, top: dict[str, object], key: str, default: int, limi
     message = f"`{key}` must be a whole number between {least} and {most}, not `{reader.text(top, key)}`"
     reader.problem("SR131", reader.value_place(top, key), message, f"{key}: {default}")
     return default
+
+
+def _catalog(reader: Reader, top: dict[str, object], engine: str, settings: Mapping[str, str]) -> str:
+    """Return the name of Spark's catalog; "" for none. It must be one that outlives the session."""
+    if top.get("catalog") is None:
+        return ""
+    known = len(reader.problems)
+    name, place = _expanded(reader, top, "catalog"), reader.value_place(top, "catalog")
+    if len(reader.problems) > known:
+        return ""
+    if engine != "spark":
+        message = f"`catalog` requires `engine: spark`, but the engine is `{engine}`"
+        hint = "Set `current_folders: true`, and run the statements of `sqlrun views --dialect spark-tables` in Spark."
+    elif not re.fullmatch(r"[A-Za-z_]\w*", name):
+        message, hint = f"`{reader.text(top, 'catalog')}` isn't the name of a catalog", f"catalog: {SESSION_CATALOG}"
+    elif "spark.remote" in settings:
+        return name  # the server has settings of its own
+    elif name == SESSION_CATALOG:
+        if settings.get("spark.sql.catalogImplementation") == "hive":
+            return name
+        message = f"the catalog `{name}` ends with the session of Spark, because it has no metastore"
+        hint = "settings: {spark.sql.catalogImplementation: hive, spark.hadoop.hive.metastore.uris: thrift://HOST:9083}"
+    elif f"spark.sql.catalog.{name}" in settings:
+        return name
+    else:
+        message = f"Spark doesn't know the catalog `{name}`"
+        hint = f"Add its class to the settings: spark.sql.catalog.{name}: CLASS"
+    reader.problem("SR131", place, message, hint)
+    return ""
 
 
 def _flag(reader: Reader, top: dict[str, object], key: str) -> bool:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from sqlrun.errors import UsageError
 from sqlrun.project import is_state_table
-from sqlrun.publish import duckdb_views
+from sqlrun.publish import catalog_tables, duckdb_views
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.storage.urls import is_url
 from sqlrun.transpile.writer import identifier
 
-# Dialects of the statements; the last needs DuckDB's extension for Delta.
-DIALECTS = ("spark", "duckdb", "duckdb-delta")
+# Dialects of the statements. The second names tables of a catalog; the last needs DuckDB's extension for Delta.
+DIALECTS = ("spark", "spark-tables", "duckdb", "duckdb-delta")
 
 
 def of_tick(warehouse: str, tick: int | None, env: str, dialect: str = DIALECTS[0]) -> list[str]:
@@ -27,6 +27,10 @@ def of_tick(warehouse: str, tick: int | None, env: str, dialect: str = DIALECTS[
     match dialect:
         case "spark":
             return list(statements(tick_of(Ledger(warehouse, "", env), tick), where))
+        case "spark-tables":
+            if tick is not None:
+                raise UsageError("the tables of a catalog show the newest tick. Remove --tick, or use --dialect spark")
+            return list(catalog_tables.statements(where, env))
         case "duckdb" | "duckdb-delta":
             return duckdb_views.of_tick(where, tick, env, by_extension=dialect == "duckdb-delta")
         case _:

@@ -15,7 +15,7 @@ from shlex import quote
 from typing import Any
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from sqlrun.engines.factory import engine_of
+from sqlrun.engines.factory import catalog_of, engine_of
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
 from sqlrun.land import land
@@ -26,6 +26,7 @@ from sqlrun.pipeline import Prepared
 from sqlrun.plan import query_texts
 from sqlrun.project import Profile
 from sqlrun.publish import current_folders, environments, published_queries, warehouse_format
+from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
@@ -117,12 +118,15 @@ class Session:
         # DuckDB reads the few rows to check faster than a Spark job.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: TickContext | None = None
+        self._catalog: CatalogTables | None = None
 
     def run(self, options: dict[str, Any], times: Times) -> int:
         """Run ticks at the given times; return the exit code of the last failed tick, else 0."""
         warehouse_format.require(self.target.warehouse, self.prepared.project.name)
         # The lock creates the warehouse's folder, or reports why it can't.
         engine = engine_of(self.target, self.prepared.spark_only_models)
+        catalog = catalog_of(self.target, engine)
+        self._catalog = CatalogTables(catalog) if catalog is not None else None
         ledger = Ledger(self.target.warehouse, self.prepared.project.name, options["env"])
         code = 0
         wait = self.console.print if options["wait"] else None
@@ -228,6 +232,7 @@ class Session:
             fail_fast=options.get("fail_fast", False),
             published=self._keep,
             current_folders=target.current_folders,
+            catalog=self._catalog,
         )
         self._progress = None
         self.display.begin_tick()

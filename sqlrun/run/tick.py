@@ -20,6 +20,7 @@ from sqlrun.plan.plan import NOTHING, tick_plan
 from sqlrun.plan.values import SourceTable, TickPlan, Workspace
 from sqlrun.project import DEFAULTS, Connection
 from sqlrun.publish import current_folders, environments
+from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
@@ -60,6 +61,7 @@ class Request:
     connections: Mapping[str, Connection] = field(default_factory=dict)
     fail_fast: bool = False  # begin no further step after one has failed
     current_folders: bool = False  # create a folder with a path that stays for each table
+    catalog: CatalogTables | None = None  # follows the folders
 
 
 def tick(
@@ -128,6 +130,8 @@ def _tick(
         request.published(context)
         shown = Published(number, request.as_of, context.of_warehouse())
         current_folders.follow(ledger, shown, request.say, create=request.current_folders)
+        if request.catalog is not None:
+            request.catalog.follow(ledger, request.say)
     seconds = time.perf_counter() - started
     if not nodes.failed:
         dead_letters.send(context, ledger, request.say)

@@ -326,6 +326,7 @@ def _profile() -> Schema:
         # A value may be a variable of the environment, `${ENGINE}`, so choices are examples only.
         "engine": {**TEXT, "examples": list(profile.ENGINES)},
         "landing": {**TEXT, "examples": list(profile.LANDS)},
+        "catalog": {**TEXT, "examples": [profile.SESSION_CATALOG]},
         "delta_writer": {**TEXT, "examples": list(profile.WRITERS)},
         "warehouse": TEXT,
         "storage": _object(sorted(options), dict.fromkeys(options, PLAIN)),

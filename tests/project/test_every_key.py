@@ -414,8 +414,13 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "storage": ({"region": "a"}, lambda made: False),
     "alerts": ({"webhook": "https://a.b", "command": ["c"], "timeout": 5}, lambda made: made.alerts.timeout == 5),
     "landing": ("duckdb", lambda made: False),
+    "catalog": ("spark_catalog", lambda made: False),
 }
-ONLY_WITH = {"landing": ("SR131", {"engine": "auto"}), "storage": ("SR790", {"warehouse": "s3://a/b"})}
+ONLY_WITH = {
+    "landing": ("SR131", {"engine": "auto"}),
+    "catalog": ("SR131", {"engine": "spark", "settings": {"spark.sql.catalogImplementation": "hive"}}),
+    "storage": ("SR790", {"warehouse": "s3://a/b"}),
+}
 
 
 @pytest.mark.parametrize("key", profile.KEYS)

@@ -20,6 +20,7 @@ from sqlrun.events import TickResult
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.project import Connection, Project
+from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, relation, tick_of
 from sqlrun.run.tick import Request, tick
@@ -110,6 +111,7 @@ class Site:
     said: list[str] = field(default_factory=list)
     connections: Mapping[str, Connection] = field(default_factory=dict)
     current_folders: bool = False
+    catalog: CatalogTables | None = None
 
     def __post_init__(self) -> None:
         self.prepared = prepared(self.root)
@@ -128,7 +130,7 @@ class Site:
         request = Request(
             warehouse=self.warehouse, as_of=as_of, selected=names, refresh=refresh, threads=2, holder="test", clock=now,
             accept_lost=accept_lost, published=self.published.append, connections=self.connections,
-            say=self.said.append, current_folders=self.current_folders,
+            say=self.said.append, current_folders=self.current_folders, catalog=self.catalog,
         )  # fmt: skip
         return tick(self.prepared.workspace, self.engine, self.ledger, request, self.events.append)
 

@@ -57,6 +57,7 @@ from sqlrun.engines.spark import (
     write as spark_write,
 )
 from sqlrun.engines.spark.cancellation import Cancel
+from sqlrun.engines.spark.catalog import SparkCatalog
 from sqlrun.errors import EngineError
 from sqlrun.runtime.stopping import limited, out_of_time
 from sqlrun.runtime.text_lines import text_lines
@@ -252,6 +253,15 @@ class SparkEngine:
         found = self.query(sql, relations)
         for start in range(0, found.num_rows, rows):
             yield found.slice(start, rows)
+
+    def catalog(self, name: str) -> SparkCatalog:
+        """Return a catalog by its name in Spark's settings."""
+
+        def run(statement: str) -> list[Any]:
+            with self._session() as session, self._limited(session, "", statement):
+                return session.sql(statement).collect()
+
+        return SparkCatalog(name, run)
 
     def close(self) -> None:
         """Stop Spark and its JVM; a borrowed JVM continues."""
