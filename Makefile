@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SIZES ?= 20k,1m
 VENV := .venv
-LOG_STORE := sqlrun/engines/spark/sqlrun-log-store.jar
+SPARK_JAR := sqlrun/engines/spark/sqlrun-spark.jar
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_NO_INPUT := 1
@@ -21,7 +21,7 @@ PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: java $(INSTALLED) $(LOG_STORE) ## Install, write a week of sample orders if there are none, and build all models
+build: java $(INSTALLED) $(SPARK_JAR) ## Install, write a week of sample orders if there are none, and build all models
 	@if ! ls data/orders/* >/dev/null 2>&1; then $(BIN)/sqlrun simulate --out data/orders; fi
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
@@ -77,7 +77,7 @@ lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-servers: java maven $(INSTALLED) $(LOG_STORE) ## Fetch or build the servers that tests start, once, into the user's cache
+servers: java maven $(INSTALLED) $(SPARK_JAR) ## Fetch or build the servers that tests start, once, into the user's cache
 	@$(BIN)/python -m tests.support.servers.jars
 	@$(BIN)/python -m tests.support.servers.object_stores
 	@$(BIN)/python -m tests.support.servers.azure
@@ -96,10 +96,10 @@ chromium:
 maven:
 	@.ci/require maven
 
-# The log store of Delta-Spark for warehouses in S3. Without Maven all else works.
-$(LOG_STORE): java/log_store/pom.xml $(wildcard java/log_store/src/main/java/org/sqlrun/delta/*.java)
-	@if command -v mvn >/dev/null; then mvn -q -B -f java/log_store/pom.xml package && touch $@; \
-	else echo "There is no Maven: Spark can't write a warehouse in S3, for lack of $@." >&2; fi
+# The log store for warehouses in S3, and the catalog for readers. Without Maven all else works.
+$(SPARK_JAR): java/spark/pom.xml $(wildcard java/spark/src/main/java/org/sqlrun/*/*.java)
+	@if command -v mvn >/dev/null; then mvn -q -B -f java/spark/pom.xml package && touch $@; \
+	else echo "There is no Maven: Spark can't write a warehouse in S3, nor read the catalog of published tables, for lack of $@." >&2; fi
 
 # Installing takes a minute, so it runs again only after a change of pyproject.toml. An environment that can't
 # import sqlrun from this folder (moved, incomplete, its Python gone) is created again.

@@ -1,4 +1,4 @@
-"""Build the jar of the log store, and copy the example into the package; all else is in pyproject.toml."""
+"""Build the jar for Spark, and copy the example into the package; all else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-SOURCE = ROOT / "java" / "log_store"
-JAR = ROOT / "sqlrun" / "engines" / "spark" / "sqlrun-log-store.jar"
+SOURCE = ROOT / "java" / "spark"
+JAR = ROOT / "sqlrun" / "engines" / "spark" / "sqlrun-spark.jar"
 EXAMPLE = ("models", "macros", "seeds", "profiles", "expectations", "tests/fixtures")
 
 
 class Build(build_py):
-    """`build_py` with the jar. Without Maven it warns: only Spark on a warehouse in S3 needs the jar, and says so."""
+    """`build_py` with the jar. Without Maven it warns: what needs the jar says so."""
 
     def run(self) -> None:
         """Build the jar if it is missing or older than its source, then do as setuptools does."""
         if not self.editable_mode and not _is_current():
             maven = shutil.which("mvn")
             if maven is None:
-                print("warning: no Maven, so this build lacks the jar of Spark's log store for S3", file=sys.stderr)
+                print(
+                    "warning: no Maven, so this build lacks the jar with the log store for S3 and the catalog",
+                    file=sys.stderr,
+                )
             else:
                 subprocess.run([maven, "-q", "-B", "-f", str(SOURCE / "pom.xml"), "package"], check=True)
         super().run()

@@ -63,8 +63,8 @@ def views(warehouse: str, tick: int | None = None, *, env: str = "", dialect: st
 
     All of them show the same tick until they are created again, whatever is built meanwhile. `dialect`: `spark` creates
     temporary views; `duckdb` creates views over the tables' files, `duckdb-delta` over DuckDB's `delta_scan`, both in a
-    schema with the project's name. `spark-tables` creates tables of a catalog instead, over the folders whose paths
-    stay: they follow the newest tick.
+    schema with the project's name. Two forms follow the newest tick, by the folders whose paths stay: `spark-catalog`
+    adds a catalog to a session of Spark, and `spark-tables` creates tables of another catalog.
 
     Raises: UsageError if the warehouse has no published tick, or not this one, or the dialect is unknown.
     """

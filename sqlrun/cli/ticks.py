@@ -57,10 +57,10 @@ def show(
 @click.option("--tick", type=click.IntRange(1), help="Use this published tick. Default: the newest.")
 @click.option(
     "--dialect",
-    type=click.Choice(["spark", "spark-tables", "duckdb", "duckdb-delta"]),
+    type=click.Choice(["spark", "spark-catalog", "spark-tables", "duckdb", "duckdb-delta"]),
     default="spark",
     show_default=True,
-    help="Views of Spark, tables of its catalog, or views of DuckDB: over files, or by its extension for Delta.",
+    help="Views or a catalog for Spark, tables of another catalog, or views of DuckDB: over files, or by `delta_scan`.",
 )
 @click.pass_obj
 @report_errors

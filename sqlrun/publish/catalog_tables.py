@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from sqlrun.engine_api import Catalog
+from sqlrun.engines.spark import jars
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.publish import current_folders, warehouse_format
 from sqlrun.publish.environment_paths import schema
@@ -18,6 +19,9 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.urls import is_url
 from sqlrun.transpile.writer import identifier, string
+
+# The catalog in `java/spark`, and its name in the sessions of readers.
+CLASS, CATALOG = "org.sqlrun.spark.PublishedCatalog", "sqlrun"
 
 
 class CatalogTables:
@@ -80,17 +84,34 @@ def statements(warehouse: str, env: str) -> Iterator[str]:
     """
     ledger = Ledger(warehouse, "", env)
     base, place = current_folders.place(ledger), identifier(_schema(ledger), "spark")
-    names = sorted(storage_of(warehouse).names(base)) if base else []
-    if not names:
-        raise UsageError(
-            "the warehouse has no folders whose paths stay. Add `current_folders: true` to the profile, and build"
-        )
+    names = _require_folders(warehouse, base)
     yield f"create schema if not exists {place}"
     for name in names:
         yield (
             f"create table if not exists {place}.{identifier(name, 'spark')} "
             f"using delta location {string(f'{base}/{name}', 'spark')}"
         )
+
+
+def of_whole_ticks(warehouse: str, env: str) -> Iterator[str]:
+    """Yield the statements that add the catalog `sqlrun` to a session of Spark. `warehouse` is absolute.
+
+    Each query over it reads one tick. Raises: UsageError if the warehouse has no folders; EngineError (SR810).
+    """
+    _require_folders(warehouse, current_folders.place(Ledger(warehouse, "", env)))
+    jar = jars.require_own(jars.OWN, "Spark can't read the catalog of published tables")
+    yield f"add jar {string(str(jar), 'spark')}"
+    yield f"set spark.sql.catalog.{CATALOG} = {CLASS}"
+    yield f"set spark.sql.catalog.{CATALOG}.warehouse = {identifier(warehouse, 'spark')}"
+
+
+def _require_folders(warehouse: str, base: str) -> list[str]:
+    names = sorted(storage_of(warehouse).names(base)) if base else []
+    if not names:
+        raise UsageError(
+            "the warehouse has no folders whose paths stay. Add `current_folders: true` to the profile, and build"
+        )
+    return names
 
 
 def same_place(uri: str, folder: str) -> bool:

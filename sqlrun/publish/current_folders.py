@@ -80,10 +80,33 @@ def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], No
     tables = {n: s for n, s in own_tables(published.tables).items() if not is_source(s.path)}
     wanted = tables if create else {name: state for name, state in tables.items() if name in there}
     folders = [Folder(f"{base}/{n}", n, ledger.warehouse, s, published.tick) for n, s in sorted(wanted.items())]
-    told = storage.at_once(_followed, folders)
+    followed = storage.at_once(_followed, folders)
+    versions = {folder.name: version for folder, (_, version) in zip(folders, followed, strict=True)}
+    told = [text for text, _ in followed]
+    if folders and None not in versions.values():
+        told.append(_pointed(base, published, versions))
+    # After the pointer: a reader of whole ticks looks for no folder that is gone.
     told += storage.at_once(_dropped, [f"{base}/{name}" for name in sorted(there - tables.keys())])
     for text in filter(None, told):
         warn(text)
+
+
+def pointer(base: str) -> str:
+    """Return the file that names the newest tick, and the version of each folder that shows it, for readers of ticks.
+
+    It is beside the folders of an environment, `current/<schema>.json`.
+    """
+    return f"{base}.json"
+
+
+def _pointed(base: str, published: Published, versions: Mapping[str, int | None]) -> str:
+    """Write the pointer in one step, once all folders show the tick; return a warning, or ""."""
+    content = {"tick": published.tick, "as_of": published.as_of.isoformat(), "tables": versions}
+    try:
+        storage_of(base).put(pointer(base), json.dumps(content).encode(), synced=False)
+    except (EngineError, OSError) as error:
+        return f"{pointer(base)} doesn't name tick {published.tick} yet: {error}. The next build tries again."
+    return ""
 
 
 def behind(ledger: Ledger, published: Published | None) -> list[str]:
@@ -97,31 +120,45 @@ def behind(ledger: Ledger, published: Published | None) -> list[str]:
         for name in sorted(storage_of(ledger.warehouse).names(base))
         if name in tables
     ]
-    return [each.name for each in folders if _shown(each.path, delta_table.head(each.path)) != each.shows]
+    found = [each.name for each in folders if _shown(each.path, delta_table.head(each.path)) != each.shows]
+    return found or ([] if not folders or _named(base) == published.tick else [pointer(base).rpartition("/")[2]])
+
+
+def _named(base: str) -> int | None:
+    """Return the tick that the pointer names; None if there is none, or another writer broke it."""
+    try:
+        return int(json.loads(storage_of(base).read(pointer(base)))["tick"])
+    except (EngineError, OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def drop(ledger: Ledger) -> None:
     """Delete the folders of an environment."""
     if base := place(ledger):
-        storage_of(ledger.warehouse).delete_folder(base)
+        storage = storage_of(ledger.warehouse)
+        storage.delete(pointer(base))
+        storage.delete_folder(base)
 
 
-def _followed(folder: Folder) -> str:
-    """Make a folder show its table; return a warning, or ""."""
+def _followed(folder: Folder) -> tuple[str, int | None]:
+    """Make a folder show its table; return a warning or "", and the folder's version that shows it."""
     warning = ""
     try:
         for _ in range(TRIES):
             head = _whole_head(folder.path)
             shown = _shown(folder.path, head)
             if shown == folder.shows:
-                return warning
+                return warning, head
             if head is not None and not shown:
                 warning = _foreign(folder, head)
-            if _committed(folder, head, shown):
-                return warning
+            version = 0 if head is None else head + 1
+            if _committed(folder, version, shown):
+                return warning, version
     except (EngineError, OSError, ValueError) as error:
-        return f"The folder {folder.path} doesn't show tick {folder.tick} yet: {error}. The next build tries again."
-    return f"The folder {folder.path} doesn't show tick {folder.tick} yet: another writer keeps writing to it."
+        text = f"The folder {folder.path} doesn't show tick {folder.tick} yet: {error}. The next build tries again."
+        return text, None
+    text = f"The folder {folder.path} doesn't show tick {folder.tick} yet: another writer keeps writing to it."
+    return text, None
 
 
 def _dropped(path: str) -> str:
@@ -173,12 +210,11 @@ def _foreign(folder: Folder, head: int) -> str:
     )
 
 
-def _committed(folder: Folder, head: int | None, shown: str) -> bool:
+def _committed(folder: Folder, version: int, shown: str) -> bool:
     """Commit the difference between what a folder shows and its table; return False if the version is taken."""
-    actions = _quick(folder, shown) if head is not None else None
+    actions = _quick(folder, shown) if version else None
     if actions is None:
-        actions = list(_whole(folder, head))
-    version = 0 if head is None else head + 1
+        actions = list(_whole(folder, version - 1 if version else None))
     now = time.time_ns() // 1_000_000
     info = {
         "timestamp": now,

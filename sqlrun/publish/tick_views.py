@@ -14,8 +14,8 @@ from sqlrun.publish.table_state import Published
 from sqlrun.storage.urls import is_url
 from sqlrun.transpile.writer import identifier
 
-# Dialects of the statements. The second names tables of a catalog; the last needs DuckDB's extension for Delta.
-DIALECTS = ("spark", "spark-tables", "duckdb", "duckdb-delta")
+# Dialects of the statements. Those of a catalog follow the ticks; the last needs DuckDB's extension for Delta.
+DIALECTS = ("spark", "spark-catalog", "spark-tables", "duckdb", "duckdb-delta")
 
 
 def of_tick(warehouse: str, tick: int | None, env: str, dialect: str = DIALECTS[0]) -> list[str]:
@@ -27,10 +27,11 @@ def of_tick(warehouse: str, tick: int | None, env: str, dialect: str = DIALECTS[
     match dialect:
         case "spark":
             return list(statements(tick_of(Ledger(warehouse, "", env), tick), where))
-        case "spark-tables":
+        case "spark-catalog" | "spark-tables":
             if tick is not None:
                 raise UsageError("the tables of a catalog show the newest tick. Remove --tick, or use --dialect spark")
-            return list(catalog_tables.statements(where, env))
+            write = catalog_tables.of_whole_ticks if dialect == "spark-catalog" else catalog_tables.statements
+            return list(write(where, env))
         case "duckdb" | "duckdb-delta":
             return duckdb_views.of_tick(where, tick, env, by_extension=dialect == "duckdb-delta")
         case _:

@@ -83,7 +83,7 @@ def store() -> Iterator[Store]:
 
     shipped = Path(pyspark.__file__).parent / "jars"
     names = ("hadoop-client", "slf4j", "log4j", "commons", "guava", "httpc")
-    classes = [jars.log_store(), jars.delta_storage(), *jars.needed(jars.S3A).glob("*.jar")]
+    classes = [jars.spark_jar(), jars.delta_storage(), *jars.needed(jars.S3A).glob("*.jar")]
     classes += [file for file in shipped.glob("*.jar") if any(name in file.name for name in names)]
     port = launch_gateway(
         jarpath=str(next(shipped.glob("py4j*.jar"))), classpath=":".join(map(str, classes)), die_on_exit=True,

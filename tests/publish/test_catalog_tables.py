@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import jars
 from sqlrun.errors import EngineError, ProjectError, UsageError
 from sqlrun.load import profile
 from sqlrun.publish import current_folders, tick_views
@@ -171,3 +172,40 @@ def test_a_catalog_outlives_the_session(tmp_path: Path, about: dict[str, object]
     [problem] = caught.value.problems
     assert (problem.code, problem.place.line) == ("SR131", 1)
     assert message in problem.message
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_pointer_names_one_tick(site: Site) -> None:
+    """The versions in it are those of the tick's folders, also after a crash before it was written."""
+    file = Path(current_folders.pointer(current_folders.place(site.ledger)))
+    assert site.tick(START).published
+    first = file.read_text()
+    sales(site, "1.jsonl", ("b", 1, "x", 5, -1))
+    assert site.tick(START + FIVE).published
+    second = json.loads(file.read_text())
+    assert (json.loads(first)["tick"], second["tick"]) == (1, 2)
+    assert second["tables"] == dict.fromkeys(TABLES, 1)
+
+    file.write_text(first)
+    published = site.ledger.read().published
+    assert current_folders.behind(site.ledger, published) == [file.name]
+    current_folders.follow(site.ledger, published, site.said.append)
+    assert json.loads(file.read_text()) == second
+    assert current_folders.behind(site.ledger, published) == []
+    for broken in ("", "[]", '{"tick": null}'):
+        file.write_text(broken)
+        assert current_folders.behind(site.ledger, published) == [file.name]
+    current_folders.drop(site.ledger)
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_catalog_for_readers_needs_the_jar(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert site.tick(START).published
+    monkeypatch.setattr(jars, "OWN", tmp_path / "sqlrun-spark.jar")
+    with pytest.raises(EngineError, match="SR810 Spark can't read the catalog of published tables"):
+        tick_views.of_tick(site.warehouse, None, "", "spark-catalog")
+    (tmp_path / "sqlrun-spark.jar").touch()
+    _, named, place = tick_views.of_tick(site.warehouse, None, "", "spark-catalog")
+    assert named == "set spark.sql.catalog.sqlrun = org.sqlrun.spark.PublishedCatalog"
+    assert place == f"set spark.sql.catalog.sqlrun.warehouse = `{site.warehouse}`"

@@ -19,7 +19,7 @@ NEEDED = ("sqlrun", "java", "pyproject.toml", "setup.py", "MANIFEST.in", "README
 @pytest.mark.servers
 @pytest.mark.long
 def test_a_wheel_has_the_jar_that_this_source_makes(tmp_path):
-    jar = jars.log_store()
+    jar = jars.spark_jar()
     source = tmp_path / "source"
     source.mkdir()
     leave = shutil.ignore_patterns("*.jar", "__pycache__", "target")
@@ -32,5 +32,5 @@ def test_a_wheel_has_the_jar_that_this_source_makes(tmp_path):
     subprocess.run(command, check=True, capture_output=True, timeout=jars.LONGEST)
 
     with zipfile.ZipFile(next(tmp_path.glob("sqlrun-*.whl"))) as wheel:
-        assert wheel.read("sqlrun/engines/spark/sqlrun-log-store.jar") == jar.read_bytes()
+        assert wheel.read("sqlrun/engines/spark/sqlrun-spark.jar") == jar.read_bytes()
         assert not [name for name in wheel.namelist() if name.endswith((".java", "pom.xml"))]

@@ -42,7 +42,7 @@ def connectors() -> dict[str, str]:
         found += jars.SPARK_KAFKA.files()
     if not in_s3:
         return {"spark.jars": ",".join(map(str, found))} if found else {}
-    jars.log_store()
+    jars.spark_jar()
     found += jars.S3A.files()
     settings = object_store.settings({}, os.environ)
     return {"spark.jars": ",".join(map(str, found)), "spark.sqlrun.connectors": "s3", **settings}

@@ -53,7 +53,7 @@ def await_executors(cluster: Cluster, process: subprocess.Popen[bytes]) -> list[
 
 def test_numbers_are_right_whatever_dies(tmp_path: Path, cluster: Cluster, s3: S3) -> None:
     """An executor, then a worker, then the driver die in the middle of ticks; every tick is there once."""
-    jars.log_store()
+    jars.spark_jar()
     # Tests need no network: Ivy would look for the jars there.
     settings = {**cluster.settings, "spark.jars": ",".join(map(str, jars.S3A.files()))}
     day = Day(tmp_path / "project", settings, s3.warehouse(tmp_path), s3.environment)

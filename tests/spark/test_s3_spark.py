@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 def race(**work: Any) -> dict[str, Any]:
     """Run a race in a process of its own, whose JVM has the jars of S3A."""
-    jars.log_store()
+    jars.spark_jar()
     # Tests need no network: Ivy would look for them there.
     work["settings"] = {"spark.jars": ",".join(map(str, jars.S3A.files())), **work.get("settings", {})}
     command = [sys.executable, "-m", "tests.support.race_on_s3", json.dumps(work)]

@@ -15,7 +15,8 @@ from sqlrun.errors import EngineError
 # Setting with the names of connectors, words with commas.
 CONNECTORS = "spark.sqlrun.connectors"
 PATHS, COORDINATES, EXCLUDED = "spark.jars", "spark.jars.packages", "spark.jars.excludes"
-LOG_STORE = Path(__file__).with_name("sqlrun-log-store.jar")
+# The log store for warehouses in S3, and the catalog for readers.
+OWN = Path(__file__).with_name("sqlrun-spark.jar")
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 SDK = "software.amazon.awssdk:{}:2.29.52"
 # What the modules of the SDK depend on, and Spark lacks; all of it as one bundle is 642 MB.
@@ -64,7 +65,7 @@ KNOWN = {
         ),
         (_S3A, *(SDK.format(name) for name in ("s3", "s3-transfer-manager", "sts"))),
         ("software.amazon.awssdk:bundle",),
-        LOG_STORE,
+        OWN,
     ),
 }
 
@@ -72,13 +73,12 @@ KNOWN = {
 def settings(given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings for Delta's and the connectors' jars, beside those of the profile.
 
-    Raises: EngineError (SR810) for a warehouse in S3 if this installation lacks the jar of the log store.
+    Raises: EngineError (SR810) for a warehouse in S3 if this installation lacks the jar with the log store.
     """
     own = {key: given[key].split(",") for key in (PATHS, COORDINATES, EXCLUDED) if given.get(key)}
     named = ",".join(itertools.chain(own.get(PATHS, ()), own.get(COORDINATES, ())))
     chosen = [KNOWN[name] for name in words(given) if name in KNOWN]
-    ours = [str(one.own) for one in chosen if one.own is not None]
-    _require(ours)
+    ours = [str(require_own(one.own, "Spark can't write a warehouse in S3")) for one in chosen if one.own is not None]
     wanted = [_DELTA, *(one for one in chosen if one.named not in named)]
     files = [_file(each) for one in wanted for each in one.coordinates]
     for folder in (Path.home() / ".ivy2.5.2" / "jars", Path.home() / ".ivy2" / "jars"):
@@ -107,14 +107,17 @@ def coordinates(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(each for one in (_DELTA, *(KNOWN[name] for name in names)) for each in one.coordinates)
 
 
-def _require(ours: list[str]) -> None:
-    missing = [file for file in ours if not Path(file).is_file()]
-    if missing:
+def require_own(jar: Path, without: str) -> Path:
+    """Return the jar that belongs to this package. `without`: what isn't possible without it.
+
+    Raises: EngineError (SR810) if this installation lacks it.
+    """
+    if not jar.is_file():
         raise EngineError(
-            f"SR810 Spark can't write a warehouse in S3: this installation lacks the jar of its log store "
-            f"({missing[0]}). Install a released wheel of sqlrun; or install Maven, then sqlrun again (in a checkout: "
-            "`make build`)"
+            f"SR810 {without}: this installation lacks the jar that sqlrun adds to Spark ({jar}). Install a released "
+            "wheel of sqlrun; or install Maven, then sqlrun again (in a checkout: `make build`)"
         )
+    return jar
 
 
 def _file(coordinate: str) -> str:

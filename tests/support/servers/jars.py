@@ -103,7 +103,7 @@ S3A = Jars("spark-s3a-3.4.2", spark_jars.KNOWN["s3"].coordinates, many=True)
 DELTA = Jars("delta-spark-4.4.0", spark_jars.coordinates(()), many=True)
 ALL = (KAFKA, REGISTRY, SPARK_KAFKA, DEBEZIUM, S3A, DELTA)
 ROOT = Path(__file__).parents[3]
-LOG_STORE = ROOT / "java" / "log_store"
+JAVA = ROOT / "java" / "spark"
 
 
 def java() -> str:
@@ -144,17 +144,17 @@ def delta_storage() -> Path:
     return next(needed(DELTA).glob("delta-storage-*.jar"))
 
 
-def log_store() -> Path:
+def spark_jar() -> Path:
     """Return the jar of Spark's log store, for a test; build it from the source here if that is newer."""
-    jar = ROOT / "sqlrun" / "engines" / "spark" / "sqlrun-log-store.jar"
-    newest = max(file.stat().st_mtime for file in (LOG_STORE / "pom.xml", *LOG_STORE.glob("src/**/*.java")))
-    with (LOG_STORE / "pom.xml").open() as lock:
+    jar = ROOT / "sqlrun" / "engines" / "spark" / "sqlrun-spark.jar"
+    newest = max(file.stat().st_mtime for file in (JAVA / "pom.xml", *JAVA.glob("src/**/*.java")))
+    with (JAVA / "pom.xml").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not jar.is_file() or jar.stat().st_mtime < newest:
             maven = shutil.which("mvn")
             if maven is None:
                 pytest.skip("the log store's jar isn't built, nor Maven here to build it: `apt-get install maven`")
-            _run(maven, "-f", str(LOG_STORE / "pom.xml"), "package")
+            _run(maven, "-f", str(JAVA / "pom.xml"), "package")
             jar.touch()
     return jar
 
