@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from sqlrun.engines.delta import file_layout
+from sqlrun.engines.delta import deletion_vectors, file_layout
 from sqlrun.engines.delta.table import PROPERTIES
 from sqlrun.operations import maintenance, retention
 from sqlrun.publish import ledger
@@ -29,22 +29,33 @@ LATER = timedelta(seconds=30)
 
 # Bytes of a checkpoint: without files, for each file, for each removal, as measured.
 BASE_BYTES, ADD_BYTES, REMOVE_BYTES = 15_000, 150, 90
+# A vector in a file: its folder and id, its offset, its size and its number of rows.
+NAME_BYTES = 60
 # Numbers of one container of a bitmap; up to 4,096 of them take two bytes each, more take a bit for each possible one.
 CONTAINER, FEW = 65_536, 4_096
 
 
 def vector_bytes(rows: int, dead: int) -> int:
-    """Return the bytes of a deletion vector in the log: a Roaring bitmap of evenly spread rows, in Base85.
+    """Return the bytes of a deletion vector: a Roaring bitmap of evenly spread rows.
 
     >>> vector_bytes(1000, 0), vector_bytes(1000, 10), vector_bytes(2_000_000, 400_000)
-    (0, 60, 317775)
+    (0, 48, 254220)
     """
     if not dead:
         return 0
     containers = min(dead, -(-rows // CONTAINER))
     each = dead / containers
-    size = 4 + 16 + containers * 8 + containers * (2 * each if each <= FEW else CONTAINER / 8)
-    return round(size * 1.25)
+    return round(4 + 16 + containers * 8 + containers * (2 * each if each <= FEW else CONTAINER / 8))
+
+
+def logged_bytes(rows: int, dead: int) -> int:
+    """Return the bytes of a deletion vector in the log: in Base85, or the name of its file.
+
+    >>> logged_bytes(1000, 0), logged_bytes(1000, 10), logged_bytes(2_000_000, 400_000)
+    (0, 60, 60)
+    """
+    size = vector_bytes(rows, dead)
+    return round(size * 1.25) if size <= deletion_vectors.INLINE else NAME_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +153,7 @@ class Table:
 
     def _remember(self, file: File, at: datetime) -> None:
         """Note a removal, which names the vector that the file had: a marked file is removed, and added with another."""
-        size = vector_bytes(file.rows, file.dead)
+        size = logged_bytes(file.rows, file.dead)
         self.removals.append((at, size))
         self.removed_bytes += size
 
@@ -156,7 +167,7 @@ class Table:
             while self.removals and self.removals[0][0] <= at - self.remembered:
                 self.removed_bytes -= self.removals.popleft()[1]
             live = [file for files in self.files.values() for file in files]
-            vectors = self.removed_bytes + sum(vector_bytes(f.rows, f.dead) for f in live if f.dead)
+            vectors = self.removed_bytes + sum(logged_bytes(f.rows, f.dead) for f in live if f.dead)
             self.checkpoints.append(Checkpoint(self.version, at, len(live), len(self.removals), vectors))
 
     def append(self, at: datetime, rows: int, partition: str = "") -> None:

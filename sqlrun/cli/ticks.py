@@ -65,7 +65,10 @@ def show(
 @click.pass_obj
 @report_errors
 def views(root: Path, profile: str | None, env: str | None, tick: int | None, dialect: str) -> None:
-    """Print SQL for a view of each table, all at one tick; or for tables that follow."""
+    """Print SQL for a view of each table, all at one tick.
+
+    spark-catalog and spark-tables follow the newest tick.
+    """
     from sqlrun.commands.ticks import print_views
 
     sys.exit(print_views(root, profile, env, tick, dialect))

@@ -145,6 +145,7 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
             head = delta_table.head(path)
             assert head is not None
             done.files += delta_vacuum.drop_forgotten(path, head, clock - READERS)
+            done.files += delta_vacuum.drop_vectors(path, head, clock - READERS)
             done.files += delta_vacuum.drop_change_files(path, head)  # system tables' change feeds have no readers
             done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
 
@@ -200,6 +201,7 @@ def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> N
     age = max(clock.astimezone(timezone.utc) - since, timedelta(0))
     done.files += delta_vacuum.vacuum(path, max(age, READERS))
     done.files += delta_vacuum.drop_forgotten(path, oldest, clock - READERS)
+    done.files += delta_vacuum.drop_vectors(path, oldest, clock - READERS)
     done.files += delta_vacuum.drop_change_files(path, oldest)
     delta_vacuum.drop_checksums(path)
     done.entries += delta_vacuum.trim_log(path, oldest, clock - READERS)

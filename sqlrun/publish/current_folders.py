@@ -247,7 +247,7 @@ def _quick(folder: Folder, shown: str) -> list[Action] | None:
         if foreign_commits.reshapes(done):
             return None
         for removal in (a["remove"] for a in done if "remove" in a):
-            if folder.state.where or (removal.get("deletionVector") or {}).get("storageType", "i") != "i":
+            if folder.state.where or not _can_name(removal):
                 return None
             before = added.get(removal["path"])
             if before is not None and vector_of(before) == vector_of(removal):
@@ -256,7 +256,10 @@ def _quick(folder: Folder, shown: str) -> list[Action] | None:
                 removed[removal["path"], vector_of(removal)] = removal
         added.update({a["add"]["path"]: a["add"] for a in done if "add" in a})
     names = {name for name, _ in folder.state.columns}
-    gone = [_removal({**each, "path": _path_of(folder, each["path"])}, names) for each in removed.values()]
+    gone = [
+        _removal({**each, "path": _path_of(folder, each["path"]), "deletionVector": _vector(folder, each)}, names)
+        for each in removed.values()
+    ]
     came = [{"add": _entry(folder, each, names)} for each in added.values()]
     return [*gone, *came]
 
@@ -291,14 +294,28 @@ def _entry(folder: Folder, entry: Mapping[str, Any], names: set[str]) -> Action:
     found = {key: entry[key] for key in KEPT if entry.get(key) is not None}
     found["path"] = _path_of(folder, entry["path"])
     found["partitionValues"] = {k: v for k, v in entry["partitionValues"].items() if k in names}
-    vector = entry.get("deletionVector")
     quarantined = _quarantined(folder, entry) if folder.state.where else []
-    if quarantined or (vector and vector["storageType"] != "i"):
-        # A vector in a file of its own is named relative to its table.
+    if quarantined or not _can_name(entry):
         found["deletionVector"] = deletion_vectors.descriptor(
             (*deletion_vectors.rows_of(folder.table, entry), *quarantined)
         )
+    elif vector := _vector(folder, entry):
+        found["deletionVector"] = vector
     return found
+
+
+def _can_name(entry: Mapping[str, Any]) -> bool:
+    """Return whether a folder's log can name a file's vector: it has none, or it isn't at an absolute place."""
+    vector = entry.get("deletionVector")
+    return not vector or vector["storageType"] in (deletion_vectors.INLINED, deletion_vectors.RELATIVE)
+
+
+def _vector(folder: Folder, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return a file's vector as the folder's log names it."""
+    vector: Mapping[str, Any] | None = entry.get("deletionVector")
+    if vector and deletion_vectors.file_of(vector):
+        return deletion_vectors.below(vector, f"{UP}/{folder.state.path}")
+    return vector
 
 
 def _quarantined(folder: Folder, entry: Mapping[str, Any]) -> list[int]:

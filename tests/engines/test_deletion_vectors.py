@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun.engine_api import Append, Relation, TableSpec
+from sqlrun.engine_api import Append, Relation, TableSpec, Write
 from sqlrun.engines.delta import (
     commit as delta_commit,
 )
@@ -28,6 +29,7 @@ from sqlrun.engines.delta import (
     vacuum as delta_vacuum,
 )
 from sqlrun.engines.delta.file_layout import Standing, rewritten
+from sqlrun.engines.delta.table_check import Subject, Table
 from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
@@ -48,10 +50,23 @@ from tests.support.delta_logs import commit_as_of
 MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mark rows in files of a hundred rows, as in files of many thousands."""
+@pytest.fixture(autouse=True, params=["in the log", "in files"])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Mark rows in files of a hundred rows, as in files of many thousands, by vectors of both kinds."""
     monkeypatch.setattr(file_layout, "COPIED", 0)
+    if request.param == "in files":
+        monkeypatch.setattr(deletion_vectors, "INLINE", 0)
+    return str(request.param)
+
+
+def vector_files(spec: TableSpec) -> set[str]:
+    return {file.name for file in Path(spec.path, deletion_vectors.FOLDER).glob("*")}
+
+
+def vectors(spec: TableSpec, version: int) -> list[dict[str, Any]]:
+    """Return the vectors that a commit adds."""
+    added = [action["add"] for action in delta_table.actions(spec.path, version) if "add" in action]
+    return [add["deletionVector"] for add in added if add.get("deletionVector")]
 
 
 def made(folder: Path, kind: str = "int", partition_by: tuple[str, ...] = ()) -> tuple[DuckDBEngine, TableSpec]:
@@ -285,6 +300,88 @@ def test_any_set_of_rows_is_read_back(
 
     (found,) = deletion_vectors.deleted(DeltaTable(spec.path)).values()
     assert found.to_pylist() == numbers and found.type == pa.int64()
+
+
+@pytest.mark.slow
+def test_a_commit_has_one_file_of_vectors(tmp_path: Path, small: str) -> None:
+    engine, spec = made(tmp_path, "string", ("v",))
+    write(engine, spec, 2, Append("select 'm' || i as k, 'b' as v, 0 as n from range(100) r(i)"))
+    write(engine, spec, 3, Append("select 'n' || i as k, 'c' as v, 0 as n from range(100) r(i)"))
+    write(engine, spec, 4, merging(rows("('m7', 'b', 1, true)", "('n8', 'c', 1, true)", "('n9', 'c', 1, true)")))
+
+    found = vectors(spec, 4)
+    assert sorted(each["cardinality"] for each in found) == [1, 2]
+    files = {deletion_vectors.file_of(each) for each in found}
+    if small == "in files":
+        [file] = files
+        assert vector_files(spec) == {Path(file).name}
+        assert len({each["offset"] for each in found}) == 2
+    else:
+        assert files == {""} and vector_files(spec) == set()
+    assert [deletion_vectors.fault(spec.path, each) for each in found] == ["", ""]
+    assert seen(engine, spec) == held(spec.path)
+
+
+@pytest.mark.slow
+def test_a_failed_merge_leaves_no_file_of_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, spec = made(tmp_path)
+
+    def refuses() -> None:
+        raise EngineError("not now")
+
+    with pytest.raises(EngineError, match="not now"):
+        engine.write(Write(spec, 1, 2, "app", (), merging(rows("('k7', 70, 1, true)")), {}, may_commit=refuses))
+    assert vector_files(spec) == set()
+
+
+@pytest.mark.slow
+def test_vectors_live_as_long_as_versions_that_name_them(tmp_path: Path, small: str) -> None:
+    """Those of retained versions, of versions that left lately, and those that are about to be committed stay."""
+    engine, spec = made(tmp_path)
+    for tick in range(2, 7):
+        write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)")))
+    now = datetime.now(timezone.utc)
+    there = vector_files(spec)
+    assert len(there) == (5 if small == "in files" else 0)
+
+    assert delta_vacuum.drop_vectors(spec.path, 4, now - timedelta(hours=1)) == 0
+    later = now + timedelta(minutes=1)
+    assert delta_vacuum.drop_vectors(spec.path, 4, later) == (2 if small == "in files" else 0)
+    for version in (4, 5, 6):
+        assert delta_table.rows_at(spec.path, version) == 100
+        relation = Relation("r", spec.path, spec.columns, "new", version=version)
+        assert DuckDBEngine().query("select * from r", (relation,)).num_rows == 100
+        assert {Path(deletion_vectors.file_of(each)).name for each in vectors(spec, version)} - {""} <= there
+    delta_vacuum.vacuum(spec.path, timedelta(0))
+    assert seen(engine, spec) == held(spec.path)
+    assert delta_vacuum.drop_vectors(spec.path, 6, later) == (2 if small == "in files" else 0)
+    DeltaTable(spec.path).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert seen(engine, spec) == held(spec.path), "a full vacuum of another tool deletes vectors"
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "changed"])
+@pytest.mark.slow
+def test_a_damaged_vector_is_found(tmp_path: Path, small: str, damage: str) -> None:
+    """In the published version; a newer one is rolled back without its vectors."""
+    if small != "in files":
+        pytest.skip("the log has checksums of its own")
+    engine, spec = made(tmp_path)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    [name] = vector_files(spec)
+    file = Path(spec.path, deletion_vectors.FOLDER, name)
+    content = file.read_bytes()
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(content[:-9] if damage == "cut" else content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+
+    unpublished = Table(str(tmp_path), Subject("t", "t", shown=1, kept=1), deep=False).examine()
+    assert unpublished.findings == []
+    for deep in (False, True):
+        published = Table(str(tmp_path), Subject("t", "t", shown=2, kept=2), deep=deep).examine()
+        [fault] = {(finding.file, finding.what) for finding in published.refused}
+        assert fault[0] == f"t/{deletion_vectors.FOLDER}/{name}"
+        assert fault[1] in ("is missing", "is incomplete", "doesn't match its checksum")
 
 
 def test_small_files_are_compacted_by_size() -> None:

@@ -18,6 +18,8 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from sqlrun.commands import doctor as doctor_command
 from sqlrun.commands import environments as environment_commands
+from sqlrun.engines.delta import deletion_vectors, file_layout
+from sqlrun.engines.delta import state as delta_state
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.operations import maintenance, rollback
@@ -100,10 +102,17 @@ def test_quarantined_lines_are_not_shown(site: Site) -> None:
     require_same(site)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_random_run(site: Site, seed: int) -> None:
-    """More ticks than a checkpoint needs, with corrections, and a vacuum that retains one tick."""
+@pytest.mark.parametrize(("seed", "inline"), [(1, None), (2, 1_000), (3, 0)])
+def test_a_random_run(site: Site, seed: int, inline: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More ticks than a checkpoint needs, with corrections, and a vacuum that retains one tick.
+
+    Changed rows are copied, or marked by vectors in the log, or in files.
+    """
     drawn = random.Random(seed)
+    if inline is not None:
+        monkeypatch.setattr(file_layout, "COPIED", 0)
+        monkeypatch.setattr(deletion_vectors, "INLINE", inline)
+    kinds = set[str]()
     for number in range(1, 13):
         lines = [(drawn.choice("abcdefgh"), number, drawn.choice("xyz"), drawn.randint(-3, 9), number) for _ in "123"]
         sales(site, f"{number}.jsonl", *lines)
@@ -111,6 +120,9 @@ def test_a_random_run(site: Site, seed: int) -> None:
         if number % 5 == 0:
             maintenance.vacuum(site.ledger, 1, NOW, site.said.append)
         require_same(site)
+        entries = delta_state.at(folder(site, "stg_sales"), DeltaTable(folder(site, "stg_sales")).version()).files
+        kinds |= {each["deletionVector"]["storageType"] for each in entries.values() if each.get("deletionVector")}
+    assert kinds == {None: set(), 1_000: {"i"}, 0: {"u"}}[inline]
     assert list(Path(folder(site, "stg_sales")).glob("_delta_log/*.checkpoint.parquet"))
 
 

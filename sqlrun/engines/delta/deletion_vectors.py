@@ -1,6 +1,7 @@
 """Deletion vectors: read and write the deleted rows of a file. Shell: Delta files.
 
-Source: Delta protocol, "Deletion Vectors" and "Deletion Vector Format". sqlrun stores its vectors inline in the log.
+Source: Delta protocol, "Deletion Vectors" and "Deletion Vector Format". sqlrun stores small vectors inline in the log,
+and the others of a commit in one file.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import base64
 import struct
 import uuid
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -22,13 +24,19 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
 FEATURE = "deletionVectors"
+# No VACUUM lists a folder with this first letter, so files in it live as long as sqlrun's own vacuum says.
+FOLDER = "_vectors"
+# Bytes of a vector in the log: it stands there again in each checkpoint of a month, when another one replaces it.
+INLINE = 1_000
+INLINED, RELATIVE = "i", "u"
+VERSION = b"\x01"
 MAGIC = 1681511377
 # The protocol's Base85 uses the digits of ZeroMQ (RFC 32), Python's those of RFC 1924.
 RFC_1924 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 DIGITS = bytes.maketrans(RFC_1924, Z85)
 FROM_Z85 = bytes.maketrans(Z85, RFC_1924)
-# Number of digits of a file's id.
+# Number of digits of a file's id, at the end of a descriptor's text; its folder is before them.
 ID = 20
 
 # Ordered numbers of deleted rows by the file's path on disk.
@@ -42,13 +50,79 @@ def descriptor(rows: Iterable[int]) -> dict[str, Any]:
     {'storageType': 'i', 'pathOrInlineDv': '^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L', \
 'sizeInBytes': 44, 'cardinality': 6}
     """
+    data, count = _serialized(rows)
+    # Five digits encode four bytes: the last bytes are padded, and `sizeInBytes` gives the length without padding.
+    text = _digits(data + bytes(-len(data) % 4))
+    return {"storageType": INLINED, "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": count}
+
+
+def written(path: str, vectors: Iterable[Iterable[int]], done: list[str]) -> list[dict[str, Any]]:
+    """Return the descriptors of a commit's vectors in a table's folder; large ones are written to one file.
+
+    `done` gets the file, which the caller deletes if it doesn't commit.
+    """
+    found, content, name = list[dict[str, Any]](), bytearray(VERSION), uuid.uuid4()
+    for rows in vectors:
+        numbers = list(rows)
+        data, count = _serialized(numbers)
+        if len(data) <= INLINE:
+            found.append(descriptor(numbers))
+            continue
+        where = {"storageType": RELATIVE, "pathOrInlineDv": f"{FOLDER}{_digits(name.bytes)}", "offset": len(content)}
+        found.append({**where, "sizeInBytes": len(data), "cardinality": count})
+        content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    if len(content) > len(VERSION):
+        file = f"{path}/{FOLDER}/{_file(name)}"
+        done.append(file)
+        # As the files of rows: publishing the tick syncs it.
+        storage_of(file).put(file, bytes(content), synced=False)
+    return found
+
+
+def file_of(vector: Mapping[str, Any] | None) -> str:
+    """Return the file of a descriptor below its table's folder; "" for none, or one that is named otherwise.
+
+    >>> file_of({"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4})
+    'ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin'
+    """
+    if not vector or vector["storageType"] != RELATIVE:
+        return ""
+    text = vector["pathOrInlineDv"]
+    folder, name = text[:-ID], _file(uuid.UUID(bytes=_bytes(text[-ID:])))
+    return f"{folder}/{name}" if folder else name
+
+
+def below(vector: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the descriptor of a vector in a file, for another table that has this table's folder at `path`."""
+    text = vector["pathOrInlineDv"]
+    folder = f"{path}/{text[:-ID]}" if text[:-ID] else path
+    return {**vector, "pathOrInlineDv": f"{folder}{text[-ID:]}"}
+
+
+def fault(root: str, vector: Mapping[str, Any]) -> str:
+    """Return what is wrong with the file of a vector, by its size and checksum; "" if nothing, or without a file."""
+    file = file_of(vector)
+    if not file:
+        return ""
+    storage, start, size = storage_of(root), int(vector.get("offset") or 0), int(vector["sizeInBytes"])
+    stamp = storage.stamp(f"{root}/{file}")
+    if stamp is None:
+        return "is missing"
+    if storage.writes_whole:
+        return "" if stamp.size >= start + size + 8 else "is incomplete"
+    content = storage.read(f"{root}/{file}")
+    data, end = content[start + 4 : start + 4 + size], content[start + 4 + size : start + 8 + size]
+    if len(data) < size or content[start : start + 4] != struct.pack(">i", size):
+        return "is incomplete"
+    return "" if end == struct.pack(">I", zlib.crc32(data)) else "doesn't match its checksum"
+
+
+def _serialized(rows: Iterable[int]) -> tuple[bytes, int]:
+    """Return the bytes of a vector, and its number of rows."""
     from pyroaring import BitMap64
 
     bits = BitMap64(rows)
-    data = struct.pack("<i", MAGIC) + bits.serialize()
-    # Five digits encode four bytes: the last bytes are padded, and `sizeInBytes` gives the length without padding.
-    text = base64.b85encode(data + bytes(-len(data) % 4)).translate(DIGITS).decode()
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(bits)}
+    return struct.pack("<i", MAGIC) + bits.serialize(), len(bits)
 
 
 def rows_of(root: str, entry: Mapping[str, Any]) -> BitMap64:
@@ -63,14 +137,11 @@ def rows_of(root: str, entry: Mapping[str, Any]) -> BitMap64:
         return BitMap64()
     text, size = vector["pathOrInlineDv"], int(vector["sizeInBytes"])
     try:
-        if vector["storageType"] == "i":
+        if vector["storageType"] == INLINED:
             data = _bytes(text)[:size]
         else:
-            # The digits at the end are the file's id, those before them its folder.
-            folder, name = text[:-ID], uuid.UUID(bytes=_bytes(text[-ID:]))
-            file = f"{root}/{folder}/deletion_vector_{name}.bin" if folder else f"{root}/deletion_vector_{name}.bin"
             start = int(vector.get("offset") or 0) + 4  # behind the size
-            data = storage_of(root).read(file)[start : start + size]
+            data = storage_of(root).read(f"{root}/{file_of(vector)}")[start : start + size]
         if struct.unpack_from("<i", data)[0] != MAGIC:
             raise ValueError("its format is unknown")
         return BitMap64.deserialize(data[4:])
@@ -78,6 +149,14 @@ def rows_of(root: str, entry: Mapping[str, Any]) -> BitMap64:
         raise EngineError(
             f"a deletion vector of {entry['path']} in {root} can't be read: {first_line(error)}"
         ) from error
+
+
+def _file(name: uuid.UUID) -> str:
+    return f"deletion_vector_{name}.bin"
+
+
+def _digits(data: bytes) -> str:
+    return base64.b85encode(data).translate(DIGITS).decode()
 
 
 def _bytes(text: str) -> bytes:

@@ -171,9 +171,9 @@ def transactions(text: str) -> dict[str, int]:
     return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions_of(text) if "txn" in a}
 
 
-def files_added(texts: Sequence[str]) -> dict[str, int]:
-    """Return the files, with their sizes, that commits added and didn't remove again."""
-    found: dict[str, int] = {}
+def files_added(texts: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the entries of the files that commits added and didn't remove again, by path."""
+    found: dict[str, Mapping[str, Any]] = {}
     for text in texts:
         actions = actions_of(text)
         for action in actions:
@@ -181,7 +181,7 @@ def files_added(texts: Sequence[str]) -> dict[str, int]:
                 found.pop(action["remove"]["path"], None)
         for action in actions:
             if "add" in action:
-                found[action["add"]["path"]] = int(action["add"]["size"])
+                found[action["add"]["path"]] = action["add"]
     return found
 
 

@@ -7,13 +7,16 @@ the newer versions and the latest published one; `deep` checks all.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 from urllib.parse import unquote
 
+from sqlrun.engines.delta import deletion_vectors, log_faults
 from sqlrun.engines.delta import foreign_commits as foreign
-from sqlrun.engines.delta import log_faults
+from sqlrun.engines.delta import state as delta_state
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.foreign_commits import Foreign, Whose
 from sqlrun.engines.delta.log_faults import Finding, Log, commit_name
@@ -160,13 +163,16 @@ class Table:
     def _data(self) -> None:
         """Check the files that intact commits added: of published versions, and of newer rows that stay."""
         later, files = set[str](), list[tuple[int, str, int]]()
+        vectors = list[tuple[int, Mapping[str, Any]]]()
         for version in sorted(self.found.texts, reverse=True):
             text = self.found.texts[version]
             if version == self.subject.shown or (self.subject.stays and version > self.subject.kept):
-                added = log_faults.files_added([text]).items()
-                files += [(version, path, size) for path, size in added if path not in later]
+                added = [entry for path, entry in log_faults.files_added([text]).items() if path not in later]
+                files += [(version, entry["path"], int(entry["size"])) for entry in added]
+                vectors += [(version, entry["deletionVector"]) for entry in added if entry.get("deletionVector")]
             later |= {a["remove"]["path"] for a in log_faults.actions_of(text) if "remove" in a}
         self._examine_data(files)
+        self._examine_vectors(vectors)
         if self.deep and self.subject.shown >= 0 and not self.found.refused:
             self._all_data()
 
@@ -178,6 +184,8 @@ class Table:
             self._damaged(shown, commit_name(shown), f"can't be read: {text_lines(str(error))[0][:200]}")
             return
         self._examine_data([(shown, file["path"], file["size_bytes"]) for file in files])
+        entries = delta_state.at(self.path, shown).files.values()
+        self._examine_vectors([(shown, entry["deletionVector"]) for entry in entries if entry.get("deletionVector")])
 
     def _examine_data(self, files: list[tuple[int, str, int]]) -> None:
         """Check data files, each with the version that names it and its size in the log."""
@@ -189,6 +197,14 @@ class Table:
     def _data_fault(self, file: tuple[int, str, int]) -> str:
         _, path, size = file
         return "" if "://" in path else parquet_fault(f"{self.path}/{unquote(path)}", size)
+
+    def _examine_vectors(self, vectors: list[tuple[int, Mapping[str, Any]]]) -> None:
+        """Check deletion vectors in files, each with the version that names it."""
+        in_files = [(version, each) for version, each in vectors if deletion_vectors.file_of(each)]
+        faults = self.storage.at_once(lambda each: deletion_vectors.fault(self.path, each[1]), in_files)
+        for (version, vector), fault in zip(in_files, faults, strict=True):
+            if fault:
+                self._damaged(version, deletion_vectors.file_of(vector), fault)
 
     def _damaged_checkpoints(self) -> dict[int, tuple[str, ...]]:
         """Return damaged checkpoints with their files; only `deep` checks old ones."""
@@ -235,7 +251,7 @@ class Table:
 
     def _damaged(self, version: int, name: str, what: str) -> None:
         removable = version > self.subject.kept
-        file = name if name.endswith(".parquet") else f"_delta_log/{name}"
+        file = name if name.endswith((".parquet", ".bin")) else f"_delta_log/{name}"
         advice = "" if removable else self.subject.advice
         data_file = f"{self.subject.path}/{unquote(file)}"
         self.found.findings.append(Finding(self.subject.name, data_file, what, removable, advice))

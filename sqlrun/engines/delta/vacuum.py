@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from urllib.parse import unquote
 
+from sqlrun.engines.delta import deletion_vectors, state
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Entry
@@ -63,6 +64,29 @@ def drop_change_files(path: str, oldest: int) -> int:
     for version in range(oldest + 1, table.version() + 1):
         named.update(unquote(a["cdc"]["path"]) for a in delta_table.actions(path, version) if "cdc" in a)
     return _deleted(path, (file for file, _ in _parquet_files(path, "_change_data") if file not in named))
+
+
+def drop_vectors(path: str, oldest: int, before: datetime) -> int:
+    """Delete files of deletion vectors that no version from `oldest` on names; return their number.
+
+    A file that left the table after `before`, or was written since, may still have readers, or is about to be
+    committed.
+    """
+    storage = storage_of(path)
+    files = storage.entries(f"{path}/{deletion_vectors.FOLDER}")
+    there = {f"{deletion_vectors.FOLDER}/{e.name}" for e in files if e.modified < before.timestamp()}
+    if not there:
+        return 0
+    entries = list(state.at(path, oldest).files.values())
+    newest = delta_table.open_table(path).version()
+    for version in range(oldest + 1, newest + 1):
+        entries += [a["add"] for a in delta_table.actions(path, version) if "add" in a]
+    for version in range(newest, 0, -1):
+        committed = delta_table.committed_at(path, version)
+        if committed is None or committed < before:
+            break
+        entries += [a["remove"] for a in delta_table.actions(path, version) if "remove" in a]
+    return _deleted(path, there - {deletion_vectors.file_of(entry.get("deletionVector")) for entry in entries})
 
 
 def drop_forgotten(path: str, oldest: int, before: datetime) -> int:

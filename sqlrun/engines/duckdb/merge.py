@@ -130,8 +130,13 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     with _written() as done:
         added, feed = _files(session, write, plan, deleted, done)
         _require_all(write, plan, sum(file.rows for file in added))
+        numbers = (dead[file.file].to_pylist() for file in plan.marked)
+        marked = [
+            Marked(file.entry or {}, vector)
+            for file, vector in zip(plan.marked, deletion_vectors.written(write.table.path, numbers, done), strict=True)
+        ]
         write.may_commit()
-    delta_commit.commit(table, write, _commit_content(statement, plan, added, feed, dead, started))
+    delta_commit.commit(table, write, _commit_content(statement, plan, added, feed, marked, started))
     left = {file.file for file in plan.rewritten}
     stay = {file: rows for file, rows in deleted.items() if file not in left}
     deletion_vectors.keep(table, stay | dead, write.base + 1)
@@ -369,7 +374,7 @@ def _commit_content(
     plan: Plan,
     added: Iterable[File],
     feed: Iterable[File],
-    dead: Mapping[str, Any],
+    marked: Iterable[Marked],
     started: float,
 ) -> Change:
     """Return the contents of the commit, with delta-rs' names for its metrics."""
@@ -392,7 +397,4 @@ def _commit_content(
     }
     parameters = {"mergePredicate": " AND ".join(same(statement))}
     removed = tuple(Gone(file.path, file.values, file.size, file.vector) for file in plan.rewritten)
-    marked = tuple(
-        Marked(file.entry or {}, deletion_vectors.descriptor(dead[file.file].to_pylist())) for file in plan.marked
-    )
-    return Change("MERGE", parameters, metrics | spent, added, removed, marked, tuple(feed))
+    return Change("MERGE", parameters, metrics | spent, added, removed, tuple(marked), tuple(feed))
