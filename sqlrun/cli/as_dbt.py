@@ -29,7 +29,7 @@ Commands: {commands}
 
 docs/reference/dbt.md says what becomes of each command and option.
 """
-# dbt's commands, and what they run. `deps` has nothing to do.
+# dbt's commands, and what they run.
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("build",): ("build",),
     ("run",): ("build", "--skip-tests"),
@@ -45,7 +45,7 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("debug",): ("debug",),
     ("clean",): ("clean",),
     ("retry",): ("retry",),
-    ("deps",): (),
+    ("deps",): ("deps",),
 }
 # What narrows each selector of a command.
 LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.materialized:history"}

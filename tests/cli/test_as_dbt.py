@@ -56,7 +56,7 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
         ("list --output json --output-keys name tags -s days", "ls --select days --output manifest --keys 'name tags'"),
         ("docs generate --no-partial-parse", "docs generate"),
         ("compile --vars {}", "compile"),
-        ("deps", ""),
+        ("deps", "deps"),
     ],
 )
 def test_a_command_has_its_equal(words: str, arguments: str) -> None:

@@ -1,7 +1,7 @@
 """Each folder of cases/errors is a project broken in one way; `expected.txt` is what sqlrun prints.
 
-`command.txt` names the stage that reports the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE` or
-`lineage COLUMN`.
+`command.txt` names the stage that reports the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE`,
+`lineage COLUMN` or `deps`.
 
 After a change of wording: SQLRUN_WRITE=1 pytest tests/project/test_error_cases.py, then read the diff.
 """
@@ -18,6 +18,7 @@ from sqlrun import project_files
 from sqlrun.errors import ProjectError
 from sqlrun.graph.lineage import Lineage, chosen
 from sqlrun.load import load, profile
+from sqlrun.packages import deps
 from sqlrun.pipeline import prepare, prepare_to_build
 
 CASES = Path(__file__).parents[1] / "cases" / "errors"
@@ -53,6 +54,8 @@ def printed(folder: Path) -> str:
             case ["lineage", name]:
                 prepared = prepare(folder)
                 chosen(Lineage(prepared.project, prepared.graph, prepared.queries), name)
+            case ["deps"]:
+                deps.fetch_all(folder)
             case ["profile", name]:
                 profile.load(folder, name)
             case ["build", name]:
