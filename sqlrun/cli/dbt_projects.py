@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli.options import FOLDER, report_errors
+from sqlrun.cli import completion
+from sqlrun.cli.options import ENV, FOLDER, PROFILE, report_errors, vars_option
 
 
 @click.command()
@@ -43,4 +44,22 @@ def import_command(folder: Path, out: Path | None) -> None:
     sys.exit(0 if is_valid else 1)
 
 
-COMMANDS = (deps, import_command)
+@click.command("run-operation")
+@click.argument("macro", shell_complete=completion.macros)
+@click.option("--args", "arguments", default="{}", metavar="YAML", help="Arguments of the macro: '{name: value}'.")
+@vars_option()
+@PROFILE
+@ENV
+@click.pass_obj
+@report_errors
+def run_operation(root: Path, macro: str, arguments: str, profile: str | None, env: str | None) -> None:
+    """Run MACRO, and print what it logs and returns.
+
+    Its queries read the tables of the newest published tick. It changes nothing: tables change by models only.
+    """
+    from sqlrun.commands.run_operation import run_macro
+
+    sys.exit(run_macro(root, macro, arguments, profile, env))
+
+
+COMMANDS = (deps, import_command, run_operation)
