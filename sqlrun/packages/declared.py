@@ -176,7 +176,7 @@ def refused_revision(revision: object) -> tuple[str, str] | None:
     (None, "the revision isn't a tag, a branch or a commit")
     """
     if not isinstance(revision, str):
-        return "the revision isn't text", f'Quote it: revision: "{revision}".'
+        return "the revision isn't text", 'Quote it, as in `revision: "1.0"`.'
     if not _REVISION.fullmatch(revision) or ".." in revision or "@{" in revision or revision.endswith((".lock", "/")):
         return (
             "the revision isn't a tag, a branch or a commit",

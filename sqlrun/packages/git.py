@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ LONGEST = 300
 # Maximum number and size of a package's files: a package is text.
 MOST_FILES = 5_000
 MOST_BYTES = 100_000_000
+# Maximum size of the list of files.
+MOST_TREE = 5_000_000
 # Variables that point git at another repository, as in a hook that runs sqlrun.
 _OF_A_REPOSITORY = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -75,7 +78,7 @@ def _repository() -> Iterator[Path]:
     """Yield an empty repository, which is deleted afterwards. It has no template, so no hook."""
     with tempfile.TemporaryDirectory(prefix="sqlrun-deps-", ignore_cleanup_errors=True) as folder:
         repository = Path(folder)
-        _git(repository, "init", "--quiet", "--bare", "--template=", "--", folder)
+        _git(repository, "init", "--quiet", "--bare", "--template=")
         yield repository
 
 
@@ -130,12 +133,14 @@ def _files(repository: Path, package: Git, commit: str) -> Iterator[tuple[str, b
     """Yield the path and the bytes of each file. A submodule is left out."""
     tree = f"{commit}:{package.subdirectory}" if package.subdirectory else commit
     try:
-        text = _git(repository, "ls-tree", "-r", "-z", "-l", "--full-tree", tree)
+        text = _tree(repository, tree)
     except FetchError:
         message = f"{package.url} has no folder {package.subdirectory} at {package.revision}"
         raise FetchError(f"{package.where}: {message}. Correct `subdirectory`.") from None
     found: list[tuple[str, str]] = []
     size = 0
+    if len(text) > MOST_TREE:
+        raise _refused(package, "it has too many files. Write `subdirectory:` with the package's folder")
     for entry in filter(None, text.split(b"\0")):
         head, _, raw = entry.partition(b"\t")
         mode, kind, name, length = head.decode().split()
@@ -183,20 +188,44 @@ def _contents(repository: Path, names: list[str]) -> Iterator[bytes]:
 
 def _git(repository: Path, *words: str, given: bytes = b"", about: Git | None = None) -> bytes:
     """Return what git prints. Raises: FetchError with what it says."""
+    with _started(repository, words) as process:
+        try:
+            out, said = process.communicate(given, LONGEST)
+        except subprocess.TimeoutExpired:
+            raise FetchError(_about(about, f"git took more than {LONGEST} seconds")) from None
+    if process.returncode:
+        raise FetchError(_about(about, _said(said)))
+    return out
+
+
+def _tree(repository: Path, tree: str) -> bytes:
+    """Return the entries of a tree, cut behind `MOST_TREE`: a small repository can name a folder billions of times."""
+    with _started(repository, ("ls-tree", "-r", "-z", "-l", "--full-tree", tree)) as process:
+        assert process.stdout is not None
+        text = process.stdout.read(MOST_TREE + 1)
+        if len(text) <= MOST_TREE and process.wait(LONGEST):
+            raise FetchError(f"there is no {tree}")
+    return text
+
+
+@contextmanager
+def _started(repository: Path, words: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield git as it runs; it is killed afterwards with all that it has started."""
     environment = {key: value for key, value in os.environ.items() if key not in _OF_A_REPOSITORY} | _SETTINGS
     try:
         # A session of its own has no terminal that ssh could ask for a password.
-        done = subprocess.run(
-            ["git", *_OPTIONS, *words], cwd=repository, env=environment, input=given, capture_output=True,
-            timeout=LONGEST, check=False, start_new_session=True,
+        process = subprocess.Popen(
+            ["git", *_OPTIONS, "--git-dir", str(repository), *words], cwd=repository, env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         raise FetchError("git isn't installed. Install it, or put the package into the project by hand.") from None
-    except subprocess.TimeoutExpired:
-        raise FetchError(_about(about, f"git took more than {LONGEST} seconds")) from None
-    if done.returncode:
-        raise FetchError(_about(about, _said(done.stderr)))
-    return done.stdout
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _about(package: Git | None, what: str) -> str:

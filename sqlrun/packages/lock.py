@@ -37,7 +37,9 @@ def text(locked: Iterable[Locked]) -> str:
     """Return the file's text. JSON quotes a text as YAML does."""
     lines = []
     for one in sorted(locked, key=lambda one: one.name):
-        lines += [f"  - name: {one.name}", f"    git: {json.dumps(one.url)}", f"    revision: {one.commit}"]
+        # A hash without quotes may be a number.
+        keys = {"name": one.name, "git": one.url, "revision": one.commit}
+        lines += [f"  {'-' if key == 'name' else ' '} {key}: {json.dumps(value)}" for key, value in keys.items()]
         lines += [f"    subdirectory: {json.dumps(one.subdirectory)}"] if one.subdirectory else []
         lines += [f"    requested: {json.dumps(one.requested)}"]
     return _HEAD + "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from sqlrun.errors import ProjectError
 from sqlrun.project import Project
 from sqlrun.render import render
-from sqlrun.render.dbt_names import Adapter, Exceptions, Refused
+from sqlrun.render.dbt_names import ASKING, Adapter, Exceptions, Package, Refused
 from sqlrun.render.mistakes import Chain, Mistake, chain_of
 from sqlrun.render.results import Table
 
@@ -85,6 +85,7 @@ class _Names:
             "print": self.print,
             "exceptions": warning,
             "adapter": _Asked(names["adapter"]),
+            **{name: _Library(value) for name, value in names.items() if isinstance(value, Package)},
         }
 
     def ref(self, *names: object, **more: object) -> str:
@@ -159,6 +160,18 @@ class _Asked(Adapter):
         if name.startswith("_"):
             raise AttributeError(name)
         raise Mistake("SR201", f"`adapter.{name}` isn't supported: {_NO_CHANGE}", _MEANT, name)
+
+
+class _Library(Package):
+    """A package, whose macros that ask a database have another remedy than in a model."""
+
+    def __init__(self, inner: Package) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ASKING:
+            raise Mistake("SR201", f"`{name}` comes without a database to ask", _MEANT, name)
+        return getattr(self._inner, name)
 
 
 def refused(text: str) -> tuple[str, str] | None:

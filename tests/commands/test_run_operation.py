@@ -179,6 +179,8 @@ def test_what_is_not_one_select_over_published_tables_is_refused(shop: Path, sql
         ("{% set t = run_query('select 1 as a') %}{% set t.rows = [] %}", "SR201"),
         ("{{ run_query('select 1 as a').rows[0]['b'] }}", "SR201"),
         ("{{ env_var('HOME') }}", "SR207"),
+        ("{{ dbt_utils.get_column_values(ref('sums'), 'customer') }}", "Query a table by run_query()"),
+        ("{{ dbt_utils.slugfy('a') }}", "sqlrun has no macro `dbt_utils.slugfy`"),
         ("{% for i in range(1001) %}{% do run_query('select 1 as a') %}{% endfor %}", "SR2"),
         ("{% include '/etc/passwd' %}", "SR201"),
         ("{{ exceptions.raise_compiler_error('the macro says no') }}", "the macro says no"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,9 +37,11 @@ class Repository:
     def url(self) -> str:
         return f"file://{self.bare}"
 
-    def git(self, *words: str) -> str:
+    def git(self, *words: str, given: str = "") -> str:
         author = ("-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-        done = subprocess.run(["git", *author, *words], cwd=self._clone, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", *author, *words], cwd=self._clone, check=True, capture_output=True, text=True, input=given
+        )
         return done.stdout.strip()
 
     def commit(self, files: Mapping[str, str], tag: str = "", links: Mapping[str, str] | None = None) -> str:
@@ -93,7 +96,7 @@ def test_a_package_is_fetched_at_its_tag_and_pinned(tmp_path: Path, money: Repos
     }  # fmt: skip
     assert (root / "dbt_packages/money/macros/euros.sql").read_text() == MONEY["macros/euros.sql"]
     assert (
-        f'  - name: money\n    git: "{money.url}"\n    revision: {tagged}\n    requested: "v1.0"\n'
+        f'  - name: "money"\n    git: "{money.url}"\n    revision: "{tagged}"\n    requested: "v1.0"\n'
         in (root / "package-lock.yml").read_text()
     )
 
@@ -284,7 +287,7 @@ def test_a_subdirectory_stays_in_the_repository(tmp_path: Path, money: Repositor
         ("packages: [a]\n", "a package must be a mapping"),
         ("packages: [{revision: main}]\n", "the entry names no package"),
         ("packages: [{git: 'https://x.example/a'}]\n", "the package has no `revision`"),
-        ("packages: [{git: 'https://x.example/a', revision: 1.0}]\n", 'Quote it: revision: "1.0"'),
+        ("packages: [{git: 'https://x.example/a', revision: 1.0}]\n", 'Quote it, as in `revision: "1.0"`.'),
         ("packages: [{git: 'https://x.example/a', revison: v1}]\n", "Did you mean `revision`?"),
         ("packages: [{local: ../../elsewhere}]\n", "packages.yml:1: the local package ../../elsewhere leads out"),
         ("packages: [{local: nowhere}]\n", "packages.yml:1: the package nowhere has no dbt_project.yml"),
@@ -412,6 +415,40 @@ def test_a_link_in_a_package_is_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "was not fetched: 'macros' is a link" in done.output, done.output
 
 
+def test_a_tree_of_billions_of_files_is_refused(tmp_path: Path) -> None:
+    """Each of its folders has the next one ten times, and all have the same objects."""
+    bomb = Repository(tmp_path, "bomb")
+    blob = bomb.commit({"dbt_project.yml": "name: bomb\n"}) and bomb.git("rev-parse", "HEAD:dbt_project.yml")
+    inner = f"100644 blob {blob}\tdbt_project.yml\n"
+    for _ in range(9):
+        tree = bomb.git("mktree", given=inner)
+        inner = "".join(f"040000 tree {tree}\t{number}\n" for number in range(10))
+    tree = bomb.git("mktree", given=inner)
+    commit = bomb.git("commit-tree", "-m", "bomb", tree)
+    bomb.git("push", "-q", "-f", bomb.url, f"{commit}:refs/heads/main")
+
+    done = run("deps", project(tmp_path, "packages:\n" + entry(bomb, "main")))
+
+    assert done.exit_code == 2 and "it has too many files" in done.output, done.output
+
+
+def test_git_that_does_not_end_is_killed_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = tmp_path / "pid"
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho $$ > {pid}\nexec sleep 60\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH", str(ssh))
+    monkeypatch.setattr(git, "LONGEST", 2)
+
+    done = run("deps", project(tmp_path, "packages: [{git: 'ssh://host.example/x', revision: v1}]\n"))
+
+    assert done.exit_code == 2 and "git took more than 2 seconds" in done.output, done.output
+    with pytest.raises(ProcessLookupError):
+        for _ in range(50):
+            os.kill(int(pid.read_text()), 0)
+            time.sleep(0.1)
+
+
 def test_no_hook_filter_or_submodule_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's git has a filter and hooks; the repository asks for the filter and for a submodule."""
     home, hooks, canary = tmp_path / "home", tmp_path / "hooks", tmp_path / "canary"
@@ -428,8 +465,8 @@ def test_no_hook_filter_or_submodule_runs(tmp_path: Path, monkeypatch: pytest.Mo
         (hooks / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
         (hooks / name).chmod(0o755)
     (home / ".gitconfig").write_text(
-        f'[core]\nhooksPath = {hooks}\n[filter "bad"]\nsmudge = "touch {canary}; cat"\n'
-        '[protocol "ext"]\nallow = always\n'
+        f"[core]\nhooksPath = {hooks}\n[safe]\nbareRepository = explicit\n"
+        f'[filter "bad"]\nsmudge = "touch {canary}; cat"\n[protocol "ext"]\nallow = always\n'
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
