@@ -5,6 +5,7 @@ Everything is fetched and checked in a temporary folder first. So a failure leav
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ def fetch_all(root: Path, *, upgrade: bool = False) -> list[str]:
 
     Raises: ProjectError for entries that can't be fetched as they are written (SR140); UsageError if a fetch fails.
     """
-    root = root.resolve()
+    shown, root = shlex.quote(str(root)), root.resolve()
     project = root / "pyproject.toml"
     if not root.is_dir():
         raise UsageError(f"there is no folder {root}")
@@ -70,6 +71,7 @@ def fetch_all(root: Path, *, upgrade: bool = False) -> list[str]:
         _follow(run, root, (), "")
         _without_source(run)
         _put(run, target, temporary / "old")
+        run.lines += [f"Next: sqlrun import-dbt {shown} --write FOLDER"] if run.made else []
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return run.lines

@@ -23,17 +23,19 @@ MOST_QUERIES = 1_000
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _MODEL = "Write the SELECT as a model, models/NAME.sql, and run `sqlrun build`."
 _ROWS = "Change the model's query, its seed or the lines of its source. `sqlrun build` then updates each table."
-_GONE = "Remove the model's file: the next tick is published without the table. `sqlrun vacuum` deletes its files."
+_SHAPE = "Change the model's query or its contract, and run `sqlrun build`."
+_GONE = "Remove the files of the model: the next tick is published without it. `sqlrun vacuum` deletes its rows later."
 _RIGHTS = "Grant access to the warehouse's folder. `sqlrun serve` has tokens for rows of one owner."
 _TICK = "A build publishes all tables at once, or none."
 _LOOK = "Run `sqlrun ls` for the models, `sqlrun show MODEL --types` for columns, `sqlrun explain MODEL` for its plan."
 _ONE = "Write one SELECT over ref()."
-_FILES = "A build compacts tables. `sqlrun maintain` and `sqlrun vacuum` do it at once."
+_FILES = "`sqlrun vacuum` compacts tables, and deletes files that no tick needs."
 # What to do instead of a statement, by its first word.
 INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("create", "replace", "cache", "clone"), _MODEL),
     **dict.fromkeys(("insert", "update", "delete", "merge", "copy", "load", "truncate"), _ROWS),
-    **dict.fromkeys(("drop", "alter", "undrop", "rename"), _GONE),
+    **dict.fromkeys(("alter", "rename"), _SHAPE),
+    **dict.fromkeys(("drop", "undrop"), _GONE),
     **dict.fromkeys(("grant", "revoke", "deny"), _RIGHTS),
     **dict.fromkeys(("begin", "start", "commit", "rollback", "lock"), _TICK),
     **dict.fromkeys(("show", "describe", "desc", "explain", "list"), _LOOK),

@@ -125,14 +125,14 @@ def test_an_unknown_macro_names_the_nearest(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "said", "instead"),
     [
-        ("drop table orders", "SR209 macros/ask.sql:1:27  run_query() runs no DROP", "Remove the model's file"),
-        ("DROP VIEW x", "run_query() runs no DROP", "Remove the model's file"),
+        ("drop table orders", "SR209 macros/ask.sql:1:27  run_query() runs no DROP", "Remove the files of the model"),
+        ("DROP VIEW x", "run_query() runs no DROP", "Remove the files of the model"),
         ("/* a */ -- b\n insert into orders select 1", "runs no INSERT", "Change the model's query, its seed"),
         ("delete from orders", "runs no DELETE", "Change the model's query"),
         ("truncate table orders", "runs no TRUNCATE", "Change the model's query"),
         ("grant select on orders to bob", "runs no GRANT", "Grant access to the warehouse's folder"),
         ("create table x as select 1", "runs no CREATE", "Write the SELECT as a model"),
-        ("alter table orders add column x int", "runs no ALTER", "Remove the model's file"),
+        ("alter table orders add column x int", "runs no ALTER", "Change the model's query or its contract"),
         (
             "merge into orders using orders on true when matched then delete",
             "runs no MERGE",
@@ -140,7 +140,7 @@ def test_an_unknown_macro_names_the_nearest(shop: Path) -> None:
         ),
         ("copy orders to '/x'", "runs no COPY", "Change the model's query"),
         ("begin", "runs no BEGIN", "A build publishes all tables at once"),
-        ("vacuum", "runs no VACUUM", "`sqlrun maintain` and `sqlrun vacuum`"),
+        ("vacuum", "runs no VACUUM", "`sqlrun vacuum` compacts tables"),
         ("show tables", "runs no SHOW", "Run `sqlrun ls`"),
         ("set memory_limit = '1GB'", "runs no SET", "profiles/NAME.yml"),
         ("select 1; drop table orders", "SR209 macros/ask.sql:1:27  run_query() takes one SELECT: this text has 2", ""),

@@ -88,6 +88,7 @@ def test_a_package_is_fetched_at_its_tag_and_pinned(tmp_path: Path, money: Repos
     assert done.output == (
         f"money: v1.0 at {tagged[:8]} of {money.url}\n"
         "Fetched 1 package into dbt_packages/, pinned by package-lock.yml.\n"
+        f"Next: sqlrun import-dbt {root} --write FOLDER\n"
     )
     found = {str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()}
     assert found == {
@@ -369,7 +370,7 @@ def test_packages_of_a_package_are_followed(tmp_path: Path, money: Repository, m
     done = run("deps", root)
     assert done.exit_code == 0, done.output
     assert (root / "dbt_packages/money/macros/euros.sql").exists()
-    assert done.output.splitlines()[-1].startswith("Fetched 2 packages")
+    assert "Fetched 2 packages" in done.output
 
     money.commit({}, "v2.0")
     project(tmp_path, "packages:\n" + entry(outer, "main") + entry(money, "v2.0"))
