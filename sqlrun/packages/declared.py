@@ -162,7 +162,10 @@ def refused_url(url: str) -> tuple[str, str] | None:
     """
     found = next((match for form in _URLS if (match := form.fullmatch(url))), None)
     if found is None or re.search(r"//-|(^|/)\.\.(/|$)", url.partition("://")[2] or url):
-        return "sqlrun fetches no package from this address", f"Write it in one of these forms: {_FORMS}."
+        forms = f"Write it in one of these forms: {_FORMS}."
+        if url.startswith((".", "/", "~")):
+            forms = f"Write `local: {url}` for a folder, or file:///PATH for a repository."
+        return "sqlrun fetches no package from this address", forms
     if "user" in found.groupdict() and found["user"]:
         hint = "Remove it, and let git ask its credential helper, or write git@HOST:PATH for SSH."
         return "the address has a user or a password, which would go into the lock file", hint

@@ -77,10 +77,13 @@ def fetch_all(root: Path, *, upgrade: bool = False) -> list[str]:
     return run.lines
 
 
-def folder_of(root: Path, package: Git) -> str:
-    """Return the name of a fetched package's folder; "" if the one of this revision isn't there."""
+def folder_of(root: Path, package: Git, *, is_own: bool) -> str:
+    """Return the name of a fetched package's folder, "" if there is none.
+
+    An entry of the project's own files asks for its revision. The one of a package may be at another.
+    """
     known = [one for one in _locked(root) if (one.url, one.subdirectory) == (package.url, package.subdirectory)]
-    names = [one.name for one in known if one.is_of(package)] if known else [package.short]
+    names = [one.name for one in known if one.is_of(package) or not is_own] if known else [package.short]
     return next((name for name in names if (root / INSTALLED / name / SETTINGS).is_file()), "")
 
 

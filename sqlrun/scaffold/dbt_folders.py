@@ -83,14 +83,14 @@ def _packages(root: Path, made: Import, above: tuple[Path, ...]) -> None:
                 file = entry.where.partition(":")[0]
                 made.notes.append(f"{file}: {entry.short}: its macros and tests come with sqlrun")
             case Git():
-                _local(above[0], f"{INSTALLED}/{_fetched(above[0], entry)}", made, above)
+                _local(above[0], f"{INSTALLED}/{_fetched(above[0], entry, is_own=len(above) == 1)}", made, above)
             case Hub():
                 _of_the_hub(entry, made, above)
 
 
-def _fetched(root: Path, package: Git) -> str:
+def _fetched(root: Path, package: Git, *, is_own: bool) -> str:
     """Return the name of a package that was fetched. Raises: UsageError if it wasn't, or at another revision."""
-    name = deps.folder_of(root, package)
+    name = deps.folder_of(root, package, is_own=is_own)
     if not name:
         raise UsageError(
             f"{package.where}: {package.url} isn't in {INSTALLED}/ at {package.revision}. "

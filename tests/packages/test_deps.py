@@ -283,6 +283,7 @@ def test_a_subdirectory_stays_in_the_repository(tmp_path: Path, money: Repositor
 @pytest.mark.parametrize(
     ("packages", "said"),
     [
+        ("packages: [{git: ../money, revision: v1}]\n", "Write `local: ../money` for a folder, or file:///PATH for"),
         ("packages: 3\n", "`packages` of the file must be a list"),
         ("- a\n", "the file must be a mapping"),
         ("packages: [a]\n", "a package must be a mapping"),
@@ -383,6 +384,25 @@ def test_packages_of_a_package_are_followed(tmp_path: Path, money: Repository, m
     third.commit({"dbt_project.yml": "name: third\n", "packages.yml": "packages:\n" + entry(money, "v2.0")})
     done = run("deps", project(tmp_path, "packages:\n" + entry(outer, "main") + entry(third, "main")))
     assert done.exit_code == 2 and "is wanted at v2.0, but at v1.0 by another package" in done.output, done.output
+
+
+def test_an_import_takes_the_project_s_revision_of_a_package_that_another_one_names(
+    tmp_path: Path, money: Repository
+) -> None:
+    money.commit({"macros/cents.sql": "{% macro cents(n) %}{{ n }} * 100{% endmacro %}\n"}, "v2.0")
+    files = {
+        "packages.yml": "packages:\n  - local: packages/own\n" + entry(money, "v2.0"),
+        "packages/own/dbt_project.yml": "name: own\n",
+        "packages/own/packages.yml": "packages:\n" + entry(money, "v1.0"),
+        "models/m.sql": "select {{ money.cents('order_id') }} as n from {{ ref('stg_orders') }}\n",
+    }
+    root = dbt_project.write(tmp_path / "shop", files)
+
+    assert run("deps", root).exit_code == 0
+    done = run("import-dbt", root, "--write", tmp_path / "out")
+
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out/macros/cents.sql").exists()
 
 
 def test_a_local_package_may_name_one_from_git(tmp_path: Path, money: Repository) -> None:
