@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -16,7 +16,7 @@ from sqlrun.project import Project
 from sqlrun.render import render
 from sqlrun.render.dbt_names import ASKING, Adapter, Exceptions, Package, Refused
 from sqlrun.render.mistakes import Chain, Mistake, chain_of
-from sqlrun.render.results import Table
+from sqlrun.render.results import Table, TypedColumn
 
 # Maximum number of queries of a macro.
 MOST_QUERIES = 1_000
@@ -49,9 +49,13 @@ _NO_CHANGE = "tables change by models only"
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a macro reaches: `query` returns a query's column names and columns, `say` prints a line."""
+    """What a macro reaches.
+
+    `query` returns a query's column names and columns, `columns` those of a table with their types, `say` prints text.
+    """
 
     query: Callable[[str], tuple[tuple[str, ...], list[list[Any]]]]
+    columns: Callable[[str], Iterable[tuple[str, str]]]
     say: Callable[[str], None]
 
 
@@ -86,7 +90,7 @@ class _Names:
             "log": self.log,
             "print": self.print,
             "exceptions": warning,
-            "adapter": _Asked(names["adapter"]),
+            "adapter": _Asked(names["adapter"], self._outside.columns),
             **{name: _Library(value) for name, value in names.items() if isinstance(value, Package)},
         }
 
@@ -147,8 +151,12 @@ class _Warning(Exceptions):
 class _Asked(Adapter):
     """`adapter` outside of models: what changes a database is an error that says what changes tables."""
 
-    def __init__(self, inner: Adapter) -> None:
-        self._inner = inner
+    def __init__(self, inner: Adapter, columns: Callable[[str], Iterable[tuple[str, str]]]) -> None:
+        self._inner, self._columns = inner, columns
+
+    def get_columns_in_relation(self, relation: object = "") -> list[TypedColumn]:
+        """Return the columns of a table that ref() names."""
+        return [TypedColumn(*column) for column in self._columns(str(relation).strip("`"))]
 
     def dispatch(self, name: object, macro_namespace: object = None, *more: object) -> Any:
         """Return the macro that the adapter of models finds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlrun.runtime import text_table
@@ -76,6 +77,31 @@ class Column(Named):
         self.index, self.name = index, name
 
 
+@dataclass(frozen=True, slots=True)
+class TypedColumn:
+    """A column of a published table, as dbt's adapters describe one."""
+
+    name: str
+    dtype: str
+    # BigQuery's adapter has the parts of a struct here, which macros for any database look for.
+    fields: tuple[str, ...] = ()
+
+    @property
+    def column(self) -> str:
+        """Return the name."""
+        return self.name
+
+    @property
+    def data_type(self) -> str:
+        """Return the type, in Spark's words."""
+        return self.dtype
+
+    @property
+    def quoted(self) -> str:
+        """Return the name in Spark's quotes."""
+        return f"`{self.name}`"
+
+
 class Table:
     """Rows of a query. `say` prints a line."""
 
@@ -122,6 +148,8 @@ def is_safe(value: object, attribute: str) -> bool:
     match value:
         case Table():
             return attribute in _OF_TABLES
+        case TypedColumn():
+            return attribute in ("name", "column", "dtype", "data_type", "quoted", "fields")
         case Named():
             return attribute in value._attributes
         case _:

@@ -90,6 +90,16 @@ def operated(root: Path, macro: str, *words: str) -> Result:
             "{% do t.print_csv() %}",
             ["[", '  {"day": null, "amount": null}', "]", "day,amount", ",", "True empty"],
         ),
+        (
+            "{% for c in adapter.get_columns_in_relation(ref('orders')) %}"
+            "{{ c.name }} {{ c.data_type }} {{ c.quoted }} "
+            "{{ c.column }}{{ c.dtype }}{{ c.fields | length }};{% endfor %}",
+            [
+                "id int `id` idint0;customer string `customer` customerstring0;day date `day` daydate0;"
+                "amount decimal(10,2) `amount` amountdecimal(10,2)0;"
+            ],
+        ),
+        ("{% set text = 'a' ~ '\n' ~ 'b' %}{{ print(text) }}{% do return(text) %}", ["a", "b"]),
         ("{{ return(run_query('select customer from sums where amount > 15')) }}", ["customer", "--------", "Cem"]),
     ],
 )
@@ -174,6 +184,8 @@ def test_what_is_not_one_select_over_published_tables_is_refused(shop: Path, sql
         ("{{ run_query('select 1 as a')._say('x') }}", "SR201"),
         ("{{ run_query.__globals__ }}", "SR201"),
         ("{{ run_query('select 1 as a').print_table.__self__ }}", "SR201"),
+        ("{{ adapter.get_columns_in_relation(ref('orders'))[0].__class__ }}", "SR201"),
+        ("{% do adapter.get_columns_in_relation(ref('seen')) %}", "has no table `seen`"),
         ("{% do adapter._inner.dispatch('x') %}", "SR201"),
         ("{% do run_query('select 1 as a').rows.append(1) %}", "SR201"),
         ("{% set t = run_query('select 1 as a') %}{% set t.rows = [] %}", "SR201"),

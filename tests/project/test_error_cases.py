@@ -56,7 +56,9 @@ def printed(folder: Path) -> str:
                 prepared = prepare(folder)
                 chosen(Lineage(prepared.project, prepared.graph, prepared.queries), name)
             case ["operation", name]:
-                operation.run(prepare(folder).project, name, {}, operation.Outside(lambda _: ((), []), print))
+                operation.run(
+                    prepare(folder).project, name, {}, operation.Outside(lambda _: ((), []), lambda _: (), print)
+                )
             case ["deps"]:
                 deps.fetch_all(folder)
             case ["profile", name]:
