@@ -29,7 +29,7 @@ Commands: {commands}
 
 docs/reference/dbt.md says what becomes of each command and option.
 """
-# dbt's commands, and what they run. `deps` has nothing to do.
+# dbt's commands, and what they run.
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("build",): ("build",),
     ("run",): ("build", "--skip-tests"),
@@ -45,15 +45,16 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("debug",): ("debug",),
     ("clean",): ("clean",),
     ("retry",): ("retry",),
-    ("deps",): (),
+    ("deps",): ("deps",),
+    ("run-operation",): ("run-operation",),
 }
 # What narrows each selector of a command.
 LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.materialized:history"}
 SELECTING = ("build", "check", "compile", "ls")
 # Commands that read a profile: the others take no warehouse.
-PROFILED = ("build", "check", "compile", "docs", "debug", "clean", "source")
+PROFILED = ("build", "check", "compile", "docs", "debug", "clean", "source", "run-operation")
 # Commands that render models.
-VARIED = ("build", "check", "compile", "ls", "parse", "docs")
+VARIED = ("build", "check", "compile", "ls", "parse", "docs", "run-operation")
 # Options with any number of values.
 SELECT = ("--select", "-s", "--models", "--model", "-m")
 MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-keys")
@@ -61,7 +62,7 @@ MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-k
 ONE = (
     "--project-dir", "--target", "-t", "--threads", "--vars", "--log-format", "--target-path", "--output",
     "--profile", "--profiles-dir", "--log-path", "--log-level", "--log-level-file", "--log-format-file",
-    "--printer-width", "--indirect-selection", "--state", "--selector",
+    "--printer-width", "--indirect-selection", "--state", "--selector", "--args",
 )  # fmt: skip
 # Options that change nothing: sqlrun has no such thing, or always does it.
 NOTHING = (
@@ -118,12 +119,18 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
     Raises: UsageError for what has no equal.
     """
     names, given = _parsed(words)
-    command = tuple(names)
+    # dbt's only command with an argument.
+    macro = names[1:] if names[:1] == ["run-operation"] else []
+    command = tuple(names[: len(names) - len(macro)])
     if command not in COMMANDS:
         known = ", ".join(" ".join(name) for name in COMMANDS)
         raise UsageError(f"sqlrun-dbt has no command `{' '.join(command)}`. Commands: {known}")
     arguments = list(COMMANDS[command])
     head = arguments[0] if arguments else ""
+    if head == "run-operation":
+        arguments += [*macro, "--args", given.get("--args", "{}")]
+    elif "--args" in given:
+        raise UsageError("`--args` is an option of run-operation")
     if head in SELECTING:
         arguments += _selection(command[0], given)
         state = given.get("--state", environment.get("DBT_STATE", ""))

@@ -34,6 +34,11 @@ def models(context: click.Context, _: click.Parameter | None, incomplete: str) -
     return _matching(_stems(root_of(context) / "models", ".sql"), incomplete)
 
 
+def macros(context: click.Context, _: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
+    """Return the project's macros that begin with a text."""
+    return _matching(_stems(root_of(context) / "macros", ".sql"), incomplete)
+
+
 def selectors(context: click.Context, _: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
     """Return selectors of models and seeds that begin with a text, such as `+ord`."""
     root = root_of(context)

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli import completion, quality, servers, sources, ticks, unit_tests
+from sqlrun.cli import completion, dbt_projects, quality, servers, sources, ticks, unit_tests
 from sqlrun.cli.options import (
     ENV,
     EXCLUDE,
@@ -225,20 +225,6 @@ def format_command(root: Path, paths: tuple[Path, ...], check: bool, diff: bool)
     sys.exit(format_files(root, paths, check=check, diff=diff))
 
 
-@main.command("import-dbt")
-@click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option("--write", "out", type=FOLDER, metavar="FOLDER", help="Write the project here. Default: report only.")
-@report_errors
-def import_command(folder: Path, out: Path | None) -> None:
-    """Convert a dbt project, and report what changed."""
-    from sqlrun.report.console import Console
-    from sqlrun.scaffold.import_dbt import import_dbt
-
-    lines, is_valid = import_dbt(folder, out)
-    Console().lines(lines)
-    sys.exit(0 if is_valid else 1)
-
-
 @main.command("compile", cls=Selecting)
 @SELECT
 @EXCLUDE
@@ -413,7 +399,7 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (ticks, unit_tests, quality, sources, servers)
+GROUPS = (dbt_projects, ticks, unit_tests, quality, sources, servers)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 assert simulate_command.callback is not None
 # It may not import the command line, which is above it.

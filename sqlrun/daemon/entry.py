@@ -12,7 +12,8 @@ from collections.abc import Sequence
 # Commands that the daemon may run; others keep running, need no warm process or control the daemon.
 SERVED = frozenset({
     "build", "check", "compile", "diff", "docs", "doctor", "drift", "env", "explain", "history", "lineage", "list",
-    "ls", "maintain", "parse", "plan", "quarantine", "retry", "rollback", "run", "show", "source", "test", "ticks",
+    "ls", "maintain", "parse", "plan", "quarantine", "retry", "rollback", "run",
+    "run-operation", "show", "source", "test", "ticks",
     "vacuum", "verify", "views",
 })  # fmt: skip
 # Options of commands that keep running, or only print help.

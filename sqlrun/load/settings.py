@@ -97,8 +97,8 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
     return Settings(name, chosen, values, layers, text, functions, required, adapter, declared, target)
 
 
-def overrides(text: str) -> dict[str, Any]:
-    """Return the vars of a text for the command line, in YAML or JSON.
+def overrides(text: str, option: str = "--vars") -> dict[str, Any]:
+    """Return the vars of a text for the command line, in YAML or JSON, or the arguments of another option.
 
     >>> overrides("{days: 7, shops: [a, b]}")
     {'days': 7, 'shops': ['a', 'b']}
@@ -106,11 +106,11 @@ def overrides(text: str) -> dict[str, Any]:
     Raises: UsageError if it isn't a mapping.
     """
     problems: list[Problem] = []
-    reader = Reader("--vars", text, problems)
+    reader = Reader(option, text, problems)
     if problems:
-        raise UsageError(f"--vars isn't YAML: {problems[0].message}. Write --vars '{{name: value}}'.")
+        raise UsageError(f"{option} isn't YAML: {problems[0].message}. Write {option} '{{name: value}}'.")
     if reader.root is not None and not isinstance(reader.root, Mapping):
-        raise UsageError("--vars must be a mapping. Write --vars '{name: value}'.")
+        raise UsageError(f"{option} must be a mapping. Write {option} '{{name: value}}'.")
     return {name: _as_toml(value) for name, value in plain(reader.root or {}).items()}
 
 

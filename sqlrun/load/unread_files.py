@@ -43,7 +43,8 @@ _SETTINGS = (
     "this file out of the project."
 )
 _PACKAGES = (
-    "sqlrun has no packages. Copy the macros that you call into macros/, one in each file, and remove this file."
+    "sqlrun has no packages: `sqlrun import-dbt` makes those of a dbt project a part of it. Or copy the macros that "
+    "you call into macros/, one in each file. Then remove this file."
 )
 # Files that dbt reads in a project's folder.
 OF_DBT: Mapping[str, str] = {

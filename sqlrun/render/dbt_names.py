@@ -172,7 +172,7 @@ def is_safe(value: object, attribute: str) -> bool:
         return False
     match value:
         case Adapter():
-            return attribute in ("dispatch", "quote")
+            return attribute in ("dispatch", "quote", "get_columns_in_relation")
         case Exceptions():
             return attribute in ("raise_compiler_error", "warn")
         case Package() | Target():

@@ -7,24 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.errors import Place, Problem, ProjectError, SqlrunError
 from sqlrun.load import histories
 from sqlrun.load.constraints import CONFIG_OF_TABLES
 from sqlrun.load.contract import configured
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.project import Config, Macro, Model, Project, Rendered
-from sqlrun.render import dbt_names
+from sqlrun.render import dbt_names, template_places
 from sqlrun.render.context import CHECK_CHOICES, Calls, Known
 from sqlrun.render.line_map import unmarked
 from sqlrun.render.mistakes import Chain, Mistake
 from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 from sqlrun.runtime.text_table import counted
 
-# An unclosed tag matches to the end: otherwise a text of many `{#` would be scanned again from each of them.
-TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
 # Begins the name of a macro in its own file.
 HIDDEN = "sqlrun_macro__"
-CLOSED = ("for", "if", "macro", "call", "filter", "set", "raw", "with", "block", "autoescape")
 
 
 class _Skip(Exception):
@@ -113,6 +110,18 @@ def check(
     return rendered, engine.config
 
 
+def operation(
+    project: Project, name: str, arguments: Mapping[str, Any], names: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> object:
+    """Return what a macro returns that runs outside of models, with other values of some names.
+
+    Raises: ProjectError.
+    """
+    engine = _Engine(project, project.vars)
+    engine.rename(names)
+    return engine.called(name, arguments)
+
+
 class _Engine:
     """Jinja's sandbox with the project's macros, and the problems found so far.
 
@@ -161,6 +170,49 @@ class _Engine:
                 self._macros[macro.name] = self._macro(macro)
             except Exception as error:
                 self.problems.append(self._problem(error, macro.file))
+
+    def rename(self, names: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace values of names, given all of them."""
+        self._globals |= names(self._globals)
+
+    def called(self, name: str, arguments: Mapping[str, Any]) -> object:
+        """Return what a macro returns, one of a package by `package.name`. Raises: ProjectError."""
+        self.start()
+        self._calls.begin(None)
+        self._budget.begin()
+        package, _, short = name.rpartition(".")
+        listed = (*self._project.macros, *self._project.built_in)
+        macro = next(each for each in listed if (each.name, each.package) == (short, package))
+        self._texts.setdefault(macro.file, macro.text)
+        self.problems += self._unknown_arguments(macro, arguments)
+        if self.problems:
+            raise ProjectError(self.problems)
+        found: object = None
+        try:
+            call = getattr(self._globals[package], short) if package else self._globals[short]
+            found = call(**arguments)
+        except _Skip:
+            pass
+        except SqlrunError:
+            # The error of a query may only follow from an unknown ref().
+            if not self._calls.mistakes:
+                raise
+        except Exception as error:
+            self.problems.append(self._problem(error, macro.file))
+        self.problems += map(self._mistake, self._calls.mistakes)
+        if self.problems:
+            raise ProjectError(self.problems)
+        return found
+
+    def _unknown_arguments(self, macro: Macro, arguments: Iterable[str]) -> Iterator[Problem]:
+        found = self._macros.get(macro.name)
+        if macro.package or found is None or found.catch_kwargs:
+            return
+        for key in arguments:
+            if key not in found.arguments:
+                hint = f"Arguments: {', '.join(found.arguments) or 'none'}.{did_you_mean(key, found.arguments)}"
+                message = f"the macro `{macro.name}` has no argument `{key}`"
+                yield self._at("SR201", ((macro.file, 1),), macro.name, message, hint)
 
     def _of_dbt(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return dbt's names that work in a template, and the packages of macros."""
@@ -304,16 +356,16 @@ class _Engine:
         if isinstance(error, Mistake):
             return self._at(error.code, error.chain or ((file, 1),), error.call, error.message, error.hint)
         if isinstance(error, dbt_names.Returned):
-            chain = _chain(error) or ((file, 1),)
+            chain = template_places.chain_of_error(error) or ((file, 1),)
             return self._at("SR201", chain, "return", "return() is outside of a macro", "Write the value itself.")
         if isinstance(error, TemplateSyntaxError):
             return self._syntax(error, error.filename or file)
         words = re.findall(r"'([^']*)'", str(error))
-        chain, message = _chain(error) or ((file, 1),), f"Jinja: {_said(error)}"
+        chain, message = template_places.chain_of_error(error) or ((file, 1),), f"Jinja: {_said(error)}"
         hint = "Check the arguments of this tag or macro."
         if isinstance(error, RecursionError):
             message, hint = "these macros call each other endlessly", "Remove one of the calls."
-            if not _chain(error):
+            if not template_places.chain_of_error(error):
                 message, hint = "the template is nested too deeply", "Split the template."
         elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
             name = words[0] if words else ""
@@ -331,7 +383,7 @@ class _Engine:
 
     def _syntax(self, error: Any, file: str) -> Problem:
         message, chain = str(error.message).rstrip("."), ((file, int(error.lineno)),)
-        opened = _unclosed(self._texts[file])
+        opened = template_places.unclosed(self._texts[file])
         if "end of template" in message and opened:
             name, line = opened
             message, hint = (
@@ -351,7 +403,7 @@ class _Engine:
             lines = self._texts[file].split("\n")
             # A call over several lines has the line number of its first line.
             for line in range(first, min(first + 12, len(lines) + 1)):
-                column = _column(lines[line - 1], call)
+                column = template_places.column(lines[line - 1], call)
                 if column:
                     return self._told(code, Place(file, line, column), chain, message, hint)
         file, line = chain[0]
@@ -397,44 +449,3 @@ def _giving(value: object) -> Callable[..., object]:
         return value
 
     return call
-
-
-def _chain(error: BaseException) -> Chain:
-    """Return the templates that an error came through, the innermost first."""
-    found, step = [], error.__traceback__
-    while step is not None:
-        template = step.tb_frame.f_globals.get("__jinja_template__")
-        if template is not None:
-            found.append((str(template.name), int(template.get_corresponding_lineno(step.tb_lineno))))
-        step = step.tb_next
-    return tuple(reversed(found))
-
-
-def _column(line: str, call: str) -> int:
-    """Return the column (from 1) of a call in a line: of the wrong argument, or of the name; 0 if it isn't there.
-
-    >>> _column("from {{ ref( 'orders') }}", "ref(orders")
-    15
-    """
-    name, paren, argument = call.partition("(")
-    if not name.strip():
-        return 0
-    word = rf"\b{re.escape(name)}" if name[0].isalnum() or name[0] == "_" else re.escape(name)
-    if not paren:
-        found = re.search(word + (r"\b" if name[-1].isalnum() else ""), line)
-        return found.start() + 1 if found else 0
-    found = re.search(rf"{word}\s*\(\s*['\"]?({re.escape(argument)})", line)
-    return found.start(1) + 1 if found else 0
-
-
-def _unclosed(text: str) -> tuple[str, int] | None:
-    """Return the innermost unclosed block with its line; None if all are closed."""
-    opened: list[tuple[str, int]] = []
-    for found in TAG.finditer(text):
-        tag = found["tag"] or ""
-        line = text.count("\n", 0, found.start()) + 1
-        if tag in CLOSED and not (tag == "set" and "=" in found["rest"]):
-            opened.append((tag, line))
-        elif tag.startswith("end") and opened and opened[-1][0] == tag[3:]:
-            opened.pop()
-    return opened[-1] if opened else None

@@ -9,7 +9,7 @@ from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
-from sqlrun.render import dbt_names
+from sqlrun.render import dbt_names, results
 from sqlrun.render.line_map import marked
 from sqlrun.render.mistakes import Mistake
 
@@ -166,7 +166,7 @@ def _sandbox(budget: Budget) -> Any:
                 case _ if type(obj).__name__ == "LoopContext":
                     allowed = LOOP
                 case _:
-                    return dbt_names.is_safe(obj, attr)
+                    return dbt_names.is_safe(obj, attr) or results.is_safe(obj, attr)
             return attr in allowed
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -32,7 +32,6 @@ SETTINGS: Form = {
     **{f"{name}-paths": [ANY] for name in ("model", "seed", "macro", "snapshot", "test", "analysis")},
 }
 PROFILES: Form = MAPPING
-PACKAGES: Form = {"packages": [MAPPING]}
 
 
 def below(folders: Iterable[Path], *suffixes: str) -> list[Path]:

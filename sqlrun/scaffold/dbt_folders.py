@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from sqlrun.errors import UsageError
 from sqlrun.load import built_in_macros
 from sqlrun.load.contract import bad_name
 from sqlrun.load.load import TEMPLATE_NAMES
+from sqlrun.packages import declared, deps
+from sqlrun.packages.declared import ALONG, INSTALLED, Git, Hub, Local
 from sqlrun.scaffold import dbt_contracts, dbt_files, dbt_jinja, dbt_models, dbt_seeds, dbt_settings, dbt_tests
 from sqlrun.scaffold.dbt_contracts import Terms
 from sqlrun.scaffold.dbt_settings import SETTINGS
@@ -23,10 +26,6 @@ FOLDERS = {
 # Macros that dbt itself calls.
 OF_DBT = ("generate_schema_name", "generate_alias_name", "generate_database_name", "ref_name", "source_name")
 GENERIC = re.compile(r"\{%-?\s*(data_)?test\s")
-# Packages whose macros come with sqlrun.
-ALONG = ("dbt_utils", "dbt_date", "dbt_expectations")
-# Where `dbt deps` puts packages.
-INSTALLED = "dbt_packages"
 _COPY = "Copy the macros and models that you use into the project, and import it again"
 
 
@@ -74,24 +73,38 @@ def _paths(root: Path, settings: Mapping[str, Any], key: str, default: str) -> l
 
 
 def _packages(root: Path, made: Import, above: tuple[Path, ...]) -> None:
-    """Add the local and the installed packages of a project, each with its own ones; note all others."""
-    for name in ("packages.yml", "dependencies.yml"):
-        if not (root / name).is_file():
-            continue
-        for node in dbt_files.yaml(root / name, root, dbt_files.PACKAGES).get("packages") or ():
-            where = next((str(node[key]) for key in ("local", "package", "git", "tarball") if node.get(key)), "")
-            short = where.rpartition("/")[2].removesuffix(".git").replace("-", "_")
-            if node.get("local"):
-                _local(root, where, made, above)
-            elif short in ALONG:
-                made.notes.append(f"{name}: {short}: its macros and tests come with sqlrun")
-            elif (above[0] / INSTALLED / short / SETTINGS).is_file():
-                _local(above[0], f"{INSTALLED}/{short}", made, above)
-            else:
-                made.notes.append(
-                    f"{name}: {where}: there is no {INSTALLED}/{short}, and import-dbt fetches nothing. Run `dbt deps` "
-                    f"and import again; if dbt gave the package another name, write `- local: {INSTALLED}/NAME` instead"
-                )
+    """Add the local and the fetched packages of a project, each with its own ones; note all others."""
+    shown = "" if root == above[0] else f"{root.name}/"
+    for entry in deps.entries(root, shown):
+        match entry:
+            case Local():
+                _local(root, entry.path, made, above)
+            case Git() | Hub() if entry.short in ALONG:
+                file = entry.where.partition(":")[0]
+                made.notes.append(f"{file}: {entry.short}: its macros and tests come with sqlrun")
+            case Git():
+                _local(above[0], f"{INSTALLED}/{_fetched(above[0], entry, is_own=len(above) == 1)}", made, above)
+            case Hub():
+                _of_the_hub(entry, made, above)
+
+
+def _fetched(root: Path, package: Git, *, is_own: bool) -> str:
+    """Return the name of a package that was fetched. Raises: UsageError if it wasn't, or at another revision."""
+    name = deps.folder_of(root, package, is_own=is_own)
+    if not name:
+        raise UsageError(
+            f"{package.where}: {package.url} isn't in {INSTALLED}/ at {package.revision}. "
+            f"Run `sqlrun deps {shlex.quote(str(root))}`, then import again"
+        )
+    return name
+
+
+def _of_the_hub(entry: Hub, made: Import, above: tuple[Path, ...]) -> None:
+    if (above[0] / INSTALLED / entry.short / SETTINGS).is_file():
+        _local(above[0], f"{INSTALLED}/{entry.short}", made, above)
+    elif not any(name == entry.short for name, _, _ in made.local):
+        problem = declared.not_fetched(entry)
+        made.notes.append(f"{entry.where}: {problem.message}. {problem.hint}")
 
 
 def _local(root: Path, where: str, made: Import, above: tuple[Path, ...]) -> None:

@@ -56,7 +56,9 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
         ("list --output json --output-keys name tags -s days", "ls --select days --output manifest --keys 'name tags'"),
         ("docs generate --no-partial-parse", "docs generate"),
         ("compile --vars {}", "compile"),
-        ("deps", ""),
+        ("deps", "deps"),
+        ("run-operation m --args {a:1} -t prod", "run-operation m --args {a:1} --profile prod"),
+        ("run-operation m", "run-operation m --args {}"),
     ],
 )
 def test_a_command_has_its_equal(words: str, arguments: str) -> None:
@@ -68,6 +70,7 @@ def test_a_command_has_its_equal(words: str, arguments: str) -> None:
     [
         ("rpc", "no command `rpc`. Commands: build, run"),
         ("", "no command ``"),
+        ("build --args {a:1}", "`--args` is an option of run-operation"),
         ("run --empty", "no option `--empty`"),
         ("run --defer", "no option `--defer`"),
         ("run --target", "`--target` needs a value"),

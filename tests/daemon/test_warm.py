@@ -482,6 +482,7 @@ def test_every_command_is_listed_as_served_or_not() -> None:
         "clean",
         "completion",
         "debug",
+        "deps",
         "down",
         "error",
         "format",

@@ -1,7 +1,7 @@
 """Each folder of cases/errors is a project broken in one way; `expected.txt` is what sqlrun prints.
 
-`command.txt` names the stage that reports the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE` or
-`lineage COLUMN`.
+`command.txt` names the stage that reports the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE`,
+`lineage COLUMN`, `deps` or `operation MACRO`.
 
 After a change of wording: SQLRUN_WRITE=1 pytest tests/project/test_error_cases.py, then read the diff.
 """
@@ -18,7 +18,9 @@ from sqlrun import project_files
 from sqlrun.errors import ProjectError
 from sqlrun.graph.lineage import Lineage, chosen
 from sqlrun.load import load, profile
+from sqlrun.packages import deps
 from sqlrun.pipeline import prepare, prepare_to_build
+from sqlrun.render import operation
 
 CASES = Path(__file__).parents[1] / "cases" / "errors"
 FOLDERS = sorted(path for path in CASES.iterdir() if path.is_dir())
@@ -53,6 +55,12 @@ def printed(folder: Path) -> str:
             case ["lineage", name]:
                 prepared = prepare(folder)
                 chosen(Lineage(prepared.project, prepared.graph, prepared.queries), name)
+            case ["operation", name]:
+                operation.run(
+                    prepare(folder).project, name, {}, operation.Outside(lambda _: ((), []), lambda _: (), print)
+                )
+            case ["deps"]:
+                deps.fetch_all(folder)
             case ["profile", name]:
                 profile.load(folder, name)
             case ["build", name]:

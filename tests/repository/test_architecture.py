@@ -63,7 +63,7 @@ IMPURE = {
 }  # fmt: skip
 # From the top: what a line holds may import what is below it, and nothing of its own line but itself.
 LAYERS = (
-    "__main__", "daemon", "cli", "simulate", "commands language_server scaffold serve", "run", "unit_tests",
+    "__main__", "daemon", "cli", "simulate", "commands language_server scaffold serve", "packages", "run", "unit_tests",
     "operations", "report", "docs_site", "artifacts", "explain", "__init__", "pipeline", "pipeline_cache",
     "project_files", "test_definitions", "check", "land", "maintain", "system_tables", "plan", "publish", "engines",
     "expectations", "incremental", "graph", "parse", "render", "load", "sources", "decoding", "transpile", "events",

@@ -60,6 +60,8 @@ def test_options() -> None:
     known = {*as_dbt.MANY, *as_dbt.ONE, *as_dbt.NOTHING, *as_dbt.FLAGS}
 
     assert {word for word, status in found.items() if status != "refused"} == known
+    assert found.pop("--args") == "same"
+    assert is_refused("build", "--args", "{}") and not is_refused("run-operation", "m", "--args", "{a: 1}")
     for word, status in found.items():
         values = {"--vars": ["{}"], "--threads": ["2"]}.get(word, ["x"] if word in as_dbt.ONE else [])
         assert is_refused("build", word, *values) == (status == "refused"), word

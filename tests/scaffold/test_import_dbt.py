@@ -75,12 +75,7 @@ def test_the_report_names_what_changed_and_nothing_is_written_without_being_aske
         (
             "packages.yml",
             "packages: [{package: acme/odd, version: 1.0.0}]\n",
-            "packages.yml: acme/odd: there is no dbt_packages/odd, and import-dbt fetches nothing. Run `dbt deps`",
-        ),
-        (
-            "packages.yml",
-            "packages:\n  - {git: 'https://x.example/acme/odd-macros.git', revision: main}\n",
-            "there is no dbt_packages/odd_macros, and import-dbt fetches nothing. Run `dbt deps` and import again",
+            "packages.yml:1: sqlrun fetches packages from git alone, not `acme/odd`. Write its repository: `- git: ",
         ),
         ("models/a.py", "def model(dbt, session): ...\n", "models/a.py: Python models have no equal"),
         ("snapshots/a.sql", "{% snapshot a %}{% endsnapshot %}\n", "snapshots/a.sql: declare the snapshot in YAML"),
@@ -431,7 +426,7 @@ def test_a_package_that_dbt_installed_is_read_like_a_local_one(tmp_path: Path, n
     done = run("import-dbt", dbt_project.write(tmp_path / "dbt", files), "--write", str(tmp_path / "out"))
 
     assert done.exit_code == 0, done.output
-    assert "import-dbt fetches nothing" not in done.output
+    assert "from git alone" not in done.output
     assert (tmp_path / "out/macros/twice.sql").exists()
     assert (tmp_path / "out/models/money").is_dir()
 
@@ -440,8 +435,12 @@ def test_a_package_that_dbt_installed_is_read_like_a_local_one(tmp_path: Path, n
     ("files", "said"),
     [
         ({"packages.yml": "packages:\n  - local: ../../elsewhere\n"}, "is neither in the project nor beside it"),
+        (
+            {"packages.yml": "packages:\n  - {git: 'https://x.example/acme/odd-macros.git', revision: main}\n"},
+            "packages.yml:2: https://x.example/acme/odd-macros.git isn't in dbt_packages/ at main. Run `sqlrun deps /",
+        ),
         ({"packages.yml": "packages:\n  - local: packages/none\n"}, "the package packages/none has no dbt_project.yml"),
-        ({"packages.yml": "packages: 3\n"}, "`packages` must be a list"),
+        ({"packages.yml": "packages: 3\n"}, "`packages` of the file must be a list"),
         (
             {"packages/p/dbt_project.yml": "name: ../../p\n", "packages.yml": "packages: [{local: packages/p}]\n"},
             "the package packages/p has the invalid name '../../p'",

@@ -1,0 +1,3 @@
+{% macro forget() %}
+{% do run_query("delete from " ~ ref('orders') ~ " where id = 1") %}
+{% endmacro %}
