@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sqlrun.cli import completion
-from sqlrun.cli.options import ENV, PROFILE, Selecting, report_errors, selection, utc_now
+from sqlrun.cli.options import ENV, PROFILE, Selecting, alternative, report_errors, selection, utc_now
 from sqlrun.errors import UsageError
 
 
@@ -164,12 +164,14 @@ def diff(
     show_default=True,
     help="Maximum number of differing rows to show; 0 is all.",
 )
-@click.option(
-    "--sample", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
+@alternative(
+    ("checksums",), "--sample", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
     help="Compare rows of this share of keys; a table without a grain is compared in full.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample: another seed, other keys.")
-@click.option("--checksums", is_flag=True, help="Compare only checksums, which shows corrupt and duplicate writes.")
+@alternative(
+    ("sample",), "--checksums", is_flag=True, help="Compare only checksums, which shows corrupt and duplicate writes."
+)
 @click.pass_obj
 @report_errors
 def verify(
