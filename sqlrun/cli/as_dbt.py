@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import time
@@ -49,11 +50,13 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 # What narrows each selector of a command.
 LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.materialized:history"}
-SELECTING = ("build", "check", "compile", "ls")
+SELECTING = ("build", "check", "test", "compile", "ls")
+# What selects unit tests, which are another command.
+UNIT = re.compile(r"(?<![\w.])(test_type:unit|unit_test:)")
 # Commands that read a profile: the others take no warehouse.
 PROFILED = ("build", "check", "compile", "docs", "debug", "clean", "source")
 # Commands that render models.
-VARIED = ("build", "check", "compile", "ls", "parse", "docs")
+VARIED = ("build", "check", "test", "compile", "ls", "parse", "docs")
 # Options with any number of values.
 SELECT = ("--select", "-s", "--models", "--model", "-m")
 MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-keys")
@@ -123,6 +126,8 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         known = ", ".join(" ".join(name) for name in COMMANDS)
         raise UsageError(f"sqlrun-dbt has no command `{' '.join(command)}`. Commands: {known}")
     arguments = list(COMMANDS[command])
+    if command == ("test",) and UNIT.search(given.get("--select", "")):
+        arguments = ["test"]
     head = arguments[0] if arguments else ""
     if head in SELECTING:
         arguments += _selection(command[0], given)

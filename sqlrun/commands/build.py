@@ -187,9 +187,11 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
 
 def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None, output: str) -> int:
     """Run `sqlrun ls`."""
+    from sqlrun.commands import selected_tests  # the manifest's modules
+
     prepared = pipeline.prepare(root, Cache.of(root))
-    names = chosen(prepared, select, exclude, state)
-    rows = explain.listed(prepared.workspace, prepared.graph, names)
+    names, tests = selected_tests.chosen_to_list(prepared, select, exclude, state)
+    rows = [*explain.listed(prepared.workspace, prepared.graph, names), *selected_tests.rows(tests)]
     if output == "json":
         Console().raw(json.dumps(rows, indent=2))
     else:

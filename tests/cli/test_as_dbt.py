@@ -26,6 +26,8 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
     ("words", "arguments"),
     [
         ("build", "build --wait"),
+        ("test -s test_type:data,orders", "check --select test_type:data,orders"),
+        ("test -s orders,test_type:unit --target prod", "test --select orders,test_type:unit"),
         ("build --select fqn:*", "build --select fqn:* --wait"),
         ("build -s orders days --exclude tag:slow", "build --select 'orders days' --exclude tag:slow --wait"),
         ("build -m orders --select=days", "build --select 'orders days' --wait"),
