@@ -64,7 +64,7 @@ MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-k
 ONE = (
     "--project-dir", "--target", "-t", "--threads", "--vars", "--log-format", "--target-path", "--output",
     "--profile", "--profiles-dir", "--log-path", "--log-level", "--log-level-file", "--log-format-file",
-    "--printer-width", "--indirect-selection", "--state", "--selector",
+    "--printer-width", "--indirect-selection", "--state", "--selector", "--sample",
 )  # fmt: skip
 # Options that change nothing: sqlrun has no such thing, or always does it.
 NOTHING = (
@@ -137,6 +137,8 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         arguments += ["--vars", given["--vars"]]
     if head in PROFILED and (target := given.get("--target", "")):
         arguments += ["--profile", target]
+    if "--sample" in given:
+        arguments += ["--sample", _sample(given["--sample"], head)]
     if head == "build":
         # Programs that run dbt start several commands at once.
         arguments.append("--wait")
@@ -155,6 +157,16 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
     if (real := real_root(root)) != root:
         target_path = str(Path(root).absolute() / (target_path or "target"))
     return Call(tuple(arguments), real, target_path)
+
+
+def _sample(text: str, head: str) -> str:
+    """Return a sample of dbt, such as `3 hours`, as `--sample` of sqlrun takes it. Raises: UsageError for others."""
+    found = re.fullmatch(r"([1-9]\d*)\s*(minute|hour|day|m|h|d)s?", text.strip().lower())
+    if found is None or head != "build":
+        raise UsageError(
+            f"`--sample {text}` isn't supported. Write a length for a build: --sample '3 hours', or '2 days'"
+        )
+    return f"{found[1]}{found[2][0]}"
 
 
 def real_root(root: str) -> str:

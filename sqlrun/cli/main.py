@@ -19,6 +19,7 @@ from sqlrun.cli.options import (
     EXCLUDE,
     FOLDER,
     PROFILE,
+    SAMPLE,
     SELECT,
     SELECTOR,
     STATE,
@@ -97,6 +98,7 @@ building = together(
     vars_option(shown=True),
     PROFILE,
     ENV,
+    SAMPLE,
     alternative(("every", "replay"), "--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now."),
     alternative(
         ("as_of", "replay"),

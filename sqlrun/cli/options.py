@@ -98,6 +98,9 @@ SELECTOR = alternative(
 ENV = click.option(
     "--env", metavar="NAME", envvar="SQLRUN_ENV", help="Use this environment of the warehouse. Default: production."
 )
+SAMPLE = click.option(
+    "--sample", metavar="TIME", help="With --env: land only events of the last TIME, as in --sample 3h."
+)
 PROFILE = click.option(
     "--profile",
     "--target",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sqlrun.cli import completion
-from sqlrun.cli.options import ENV, PROFILE, Selecting, alternative, report_errors, selection, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SAMPLE, Selecting, alternative, report_errors, selection, utc_now
 from sqlrun.errors import UsageError
 
 
@@ -73,6 +73,7 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None, di
 
 @click.command(cls=Selecting)
 @selection
+@SAMPLE
 @click.option("--full-refresh", is_flag=True, help="Plan to build the selected models from scratch.")
 @click.option("--sql", "statements", is_flag=True, help="Show how the query of each rebuilt table changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -85,6 +86,7 @@ def plan(
     state: Path | None,
     profile: str | None,
     env: str | None,
+    sample: str | None,
     full_refresh: bool,
     statements: bool,
     as_json: bool,
@@ -93,7 +95,19 @@ def plan(
     from sqlrun.commands.ticks import plan_edits
 
     sys.exit(
-        plan_edits(root, select, exclude, state, profile, env, full_refresh, as_json, utc_now(), statements=statements)
+        plan_edits(
+            root,
+            select,
+            exclude,
+            state,
+            profile,
+            env,
+            full_refresh,
+            as_json,
+            utc_now(),
+            statements=statements,
+            sample=sample,
+        )
     )
 
 

@@ -22,6 +22,7 @@ from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.incremental.compile import Compiled
 from sqlrun.outcome import Level, Outcome
 from sqlrun.pipeline import Prepared, ledger_of, profile_of
+from sqlrun.plan import sampling
 from sqlrun.project import Expectation
 from sqlrun.publish.reader import find, tick_of
 from sqlrun.publish.table_state import Published
@@ -53,9 +54,10 @@ def check_command(
     todo = _selected(prepared, select, exclude, options["state"])
     console, engine = Console(), DuckDBEngine()
     done: list[Checked] = []
+    prints = sampling.as_built(prepared.workspace, published.tables).prints
     try:
         for model, expectations in todo:
-            meaning = prepared.workspace.prints[model.name]
+            meaning = prints[model.name]
             done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, check_timeout))
             if not options["as_json"]:
                 console.lines(lines_of(done[-1], published))

@@ -17,6 +17,7 @@ REPEATED = (
     "vars",
     "profile",
     "env",
+    "sample",
     "full_refresh",
     "threads",
     "skip_tests",

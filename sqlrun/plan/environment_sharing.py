@@ -124,7 +124,7 @@ def promotion(
     refused = None
     for env, tick in other_environments.offers():
         states = _states(workspace, model, tick.tables)
-        if states is None or any(owner(state.path) != env for state in states.values()):
+        if states is None or any(owner(state.path) != env or state.sample for state in states.values()):
             continue
         known = {**there, **{name: (state.path, state) for name, state in states.items()}}
         why = next(

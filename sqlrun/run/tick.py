@@ -15,7 +15,7 @@ from sqlrun.land import dead_letters, rule_changes
 from sqlrun.maintain import engine_selection, source_versions
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
-from sqlrun.plan import environment_sharing
+from sqlrun.plan import environment_sharing, sampling
 from sqlrun.plan.plan import NOTHING, tick_plan
 from sqlrun.plan.values import SourceTable, TickPlan, Workspace
 from sqlrun.project import DEFAULTS, Connection
@@ -105,6 +105,8 @@ def _tick(
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
         emit(Told(text, is_news=bool(plan.promoted or plan.notes)))
+    for text in sampling.messages(workspace, plan.env):
+        emit(Told(text))
     # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
     states |= {name: table.state for name, table in plan.tables.items() if table.is_source and table.state is not None}

@@ -26,6 +26,8 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
     ("words", "arguments"),
     [
         ("build", "build --wait"),
+        ("run --sample=3hours", "build --skip-tests --sample 3h --wait"),
+        ("build --sample=2d", "build --sample 2d --wait"),
         ("test -s test_type:data,orders", "check --select test_type:data,orders"),
         ("test -s orders,test_type:unit --target prod", "test --select orders,test_type:unit"),
         ("build --select fqn:*", "build --select fqn:* --wait"),

@@ -61,7 +61,9 @@ def test_options() -> None:
 
     assert {word for word, status in found.items() if status != "refused"} == known
     for word, status in found.items():
-        values = {"--vars": ["{}"], "--threads": ["2"]}.get(word, ["x"] if word in as_dbt.ONE else [])
+        values = {"--vars": ["{}"], "--threads": ["2"], "--sample": ["3 hours"]}.get(
+            word, ["x"] if word in as_dbt.ONE else []
+        )
         assert is_refused("build", word, *values) == (status == "refused"), word
         if status == "ignored":
             assert as_dbt.translated(["build", word, *values], {}) == as_dbt.translated(["build"], {}), word
