@@ -1,8 +1,8 @@
 """`sqlrun-dbt`: dbt's command line for programs that run dbt. Shell: the command line, the environment, files.
 
 It translates dbt's commands and options into those of sqlrun. What has no equal is an error before
-anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT, DBT_TARGET_PATH and DBT_STATE count,
-too.
+anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT, DBT_TARGET_PATH, DBT_STATE and DBT_DEFER
+count, too.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ NOTHING = (
     "--static-parser", "--cache-selected-only", "--populate-cache", "--use-experimental-parser", "--write-json",
     "--debug", "--print", "--introspect",
 )  # fmt: skip
-FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "--fail-fast", "-x")
+FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "--fail-fast", "-x", "--defer")
 LONG: Mapping[str, str] = {
     **dict.fromkeys(SELECT, "--select"), "-t": "--target", "-f": "--full-refresh", "-q": "--quiet", "-x": "--fail-fast",
     "--resource-types": "--resource-type",
@@ -139,6 +139,11 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         arguments += ["--profile", target]
     if "--sample" in given:
         arguments += ["--sample", _sample(given["--sample"], head)]
+    if "--defer" in given and head != "build":
+        raise UsageError("--defer is for builds: other commands read an environment's tick. Set SQLRUN_ENV")
+    is_default = environment.get("DBT_DEFER", "").lower() in ("1", "true", "t", "yes", "y", "on")
+    if head == "build" and ("--defer" in given or (is_default and "--no-defer" not in given)):
+        arguments.append("--defer")
     if head == "build":
         # Programs that run dbt start several commands at once.
         arguments.append("--wait")
@@ -211,6 +216,9 @@ def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             if not equals and not left:
                 raise UsageError(f"`{written}` needs a value")
             given[word] = value if equals else left.pop(0)
+        elif word == "--no-defer":
+            given.pop("--defer", None)
+            given[word] = ""
         elif word in FLAGS:
             given[word] = ""
         elif word.replace("--no-", "--", 1) not in NOTHING:

@@ -99,6 +99,11 @@ building = together(
     PROFILE,
     ENV,
     SAMPLE,
+    click.option(
+        "--defer",
+        is_flag=True,
+        help="With --env: read what isn't selected from production, and say from where. Fail without it.",
+    ),
     alternative(("every", "replay"), "--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now."),
     alternative(
         ("as_of", "replay"),

@@ -20,7 +20,7 @@ from sqlrun.explain import explain
 from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.load import profile
 from sqlrun.pipeline import Prepared, profile_of
-from sqlrun.plan import sampling
+from sqlrun.plan import environment_sharing, sampling
 from sqlrun.project import Profile
 from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
@@ -45,6 +45,8 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     times = times_of(options)
     environment(options["env"])
     sampling.minutes_of(options.get("sample"), options["env"])
+    if options.get("defer"):
+        environment_sharing.require_deferral(options["env"])
     if options["quiet"] and options["verbose"]:
         raise UsageError("--quiet and --verbose exclude each other")
     as_json = options["log_format"] == "json"

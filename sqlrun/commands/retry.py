@@ -18,6 +18,7 @@ REPEATED = (
     "profile",
     "env",
     "sample",
+    "defer",
     "full_refresh",
     "threads",
     "skip_tests",

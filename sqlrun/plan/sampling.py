@@ -35,7 +35,7 @@ def minutes_of(text: str | None, env: str | None) -> int:
     if not environment(env):
         raise UsageError(
             f"SR820 --sample {text} leaves out events, which {PRODUCTION} never does. "
-            f"Name an environment: --env dev --sample {text}"
+            f"Name an environment: --env dev --sample {text}, or SQLRUN_ENV=dev"
         )
     return int(found[1]) * UNITS[found[2]]
 

@@ -230,6 +230,7 @@ class Session:
             say=self._say,
             check_timeout=target.check_timeout,
             fail_fast=options.get("fail_fast", False),
+            defer=options.get("defer", False),
             published=self._keep,
             current_folders=target.current_folders,
         )

@@ -59,6 +59,7 @@ class Request:
     accept_unexplained: bool = False  # publish even if lines of a source are unaccounted for
     connections: Mapping[str, Connection] = field(default_factory=dict)
     fail_fast: bool = False  # begin no further step after one has failed
+    defer: bool = False  # in an environment: say from where it reads what it doesn't build
     current_folders: bool = False  # create a folder with a path that stays for each table
 
 
@@ -105,6 +106,8 @@ def _tick(
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
         emit(Told(text, is_news=bool(plan.promoted or plan.notes)))
+    for text in environment_sharing.deferred(plan, other_environments) if request.defer else ():
+        emit(Told(text))
     for text in sampling.messages(workspace, plan.env):
         emit(Told(text))
     # A table that the project no longer has isn't maintained, so the tick must not publish it.

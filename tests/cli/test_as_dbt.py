@@ -26,6 +26,8 @@ PROGRAM = (sys.executable, "-c", "from sqlrun.__main__ import run_as_dbt; run_as
     ("words", "arguments"),
     [
         ("build", "build --wait"),
+        ("build --defer -s state:modified+ --state prod", "build --select state:modified+ --state prod --defer --wait"),
+        ("build --defer --no-defer", "build --wait"),
         ("run --sample=3hours", "build --skip-tests --sample 3h --wait"),
         ("build --sample=2d", "build --sample 2d --wait"),
         ("test -s test_type:data,orders", "check --select test_type:data,orders"),
@@ -73,7 +75,10 @@ def test_a_command_has_its_equal(words: str, arguments: str) -> None:
         ("rpc", "no command `rpc`. Commands: build, run"),
         ("", "no command ``"),
         ("run --empty", "no option `--empty`"),
-        ("run --defer", "no option `--defer`"),
+        ("run --favor-state", "no option `--favor-state`"),
+        ("test --defer", "--defer is for builds"),
+        ("build --sample 3months", "`--sample 3months` isn't supported"),
+        ("ls --sample 2d", "Write a length for a build"),
         ("run --target", "`--target` needs a value"),
     ],
 )

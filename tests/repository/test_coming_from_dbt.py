@@ -57,7 +57,7 @@ def test_commands() -> None:
 
 def test_options() -> None:
     found = rows("Options")
-    known = {*as_dbt.MANY, *as_dbt.ONE, *as_dbt.NOTHING, *as_dbt.FLAGS}
+    known = {*as_dbt.MANY, *as_dbt.ONE, *as_dbt.NOTHING, *as_dbt.FLAGS, "--no-defer"}
 
     assert {word for word, status in found.items() if status != "refused"} == known
     for word, status in found.items():
