@@ -241,3 +241,33 @@ def test_where_a_sample_begins() -> None:
         before = published(START - hours * HOUR)
         assert (sampling.chosen(180, START, before) == sampling.of_tick(before)) == is_kept
     assert sampling.chosen(180, START, published(START - 4 * HOUR, 240)) == new
+
+
+def test_quarantined_lines_of_a_sample_are_listed_and_replayed(tmp_path: Path) -> None:
+    root = shop(tmp_path / "all", *OLD, *RECENT, line("wrong", START).replace('"1.00"', '"much"'))
+    build(root, "--env", "dev", "--sample", "3h")
+
+    listed = json.loads(run(root, "quarantine", "list", "--profile", "local", "--env", "dev", "--json").output)
+
+    # Of the lines that can't be read, those without a time aren't in the sample.
+    assert [(row["model"], row["waiting"]) for row in listed["queues"]] == [("stg_lines", 1)]
+    run(root, "quarantine", "replay", "stg_lines", "--profile", "local", "--env", "dev", "--all")
+    build(root, "--env", "dev", "--sample", "3h")
+    verified(root, "--env", "dev")
+    assert "outside of the sample" in run(root, "source", "audit", "--profile", "local", "--env", "dev").output
+
+
+def test_a_rollback_returns_to_the_sample(tmp_path: Path) -> None:
+    root = shop(tmp_path / "all", *OLD, *RECENT)
+    build(root, "--env", "dev", "--sample", "3h")
+    sampled = rows(root, "dev")
+    build(root, "--env", "dev")
+    assert "is a sample" in verified(root, "--env", "dev", "--tick", "1")
+
+    run(root, "rollback", "--profile", "local", "--env", "dev", "--to", "1")
+
+    assert rows(root, "dev") == sampled
+    assert "is a sample" in verified(root, "--env", "dev")
+    assert "events after 2026-03-10 09:00" in build(root, "--env", "dev", "--sample", "3h", at=START + HOUR)
+    assert rows(root, "dev")["stg_lines"] == sampled["stg_lines"]
+    verified(root, "--env", "dev")
