@@ -49,7 +49,7 @@ def matched(tests: Tests | None, text: str) -> set[str]:
     if tests is None:
         raise UsageError(
             f"`{text}` selects tests, and this command selects tables. `sqlrun check` evaluates the selected checks, "
-            "`sqlrun test` runs unit tests, `sqlrun ls` lists both. `sqlrun build --skip-tests` leaves out unit tests."
+            "`sqlrun test` runs unit tests, `sqlrun ls` lists both. `sqlrun build` takes --exclude test_type:unit."
         )
     method, _, value = text.partition(":")
     if method not in METHODS:

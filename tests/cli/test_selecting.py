@@ -69,4 +69,16 @@ def test_a_mistake_in_selectors_yml_is_one_of_the_project(shop: Path) -> None:
 def test_commands_for_tables_select_no_tests(shop: Path) -> None:
     for words in ("build", "compile", "plan"):
         done = run(shop, *words.split(), "-s", "test_type:unit")
-        assert done.exit_code == 2 and "sqlrun build --skip-tests" in done.output, done.output
+        assert done.exit_code == 2 and "--exclude test_type:unit" in done.output, done.output
+
+
+def test_a_build_leaves_out_unit_tests(shop: Path) -> None:
+    contract = shop / "models" / "b.yml"
+    contract.write_text(
+        contract.read_text()
+        + "unit_tests:\n  - {name: wrong, model: b, given: [{input: ref('a'), rows: [{id: 1}]}], expect: {rows: []}}\n"
+    )
+
+    assert run(shop, "build").exit_code == 1
+    assert run(shop, "build", "--exclude", "test_type:unit", "c").exit_code == 0
+    assert run(shop, "build", "--exclude", "test_type:data").exit_code == 2
