@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,8 +16,9 @@ from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.plan import sampling
+from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableSample, TableState
-from tests.run.test_machine import project
+from tests.run.test_machine import QUERIES, project
 from tests.support import broken
 from tests.support.projects import Site
 from tests.support.script import START
@@ -271,3 +274,41 @@ def test_a_rollback_returns_to_the_sample(tmp_path: Path) -> None:
     assert "events after 2026-03-10 09:00" in build(root, "--env", "dev", "--sample", "3h", at=START + HOUR)
     assert rows(root, "dev")["stg_lines"] == sampled["stg_lines"]
     verified(root, "--env", "dev")
+
+
+@pytest.mark.parametrize("number", range(int(os.environ.get("SQLRUN_SAMPLES", "2"))))
+def test_any_order_of_builds_has_the_events_of_its_sample(tmp_path: Path, number: int) -> None:
+    """The landing table has the lines after the time that the ledger names, and each other table equals its query."""
+    chance, at = random.Random(number), START
+    root = shop(tmp_path / "all", *OLD)
+    events: dict[str, datetime] = {"old": START - 9 * HOUR, "edge": START - 3 * HOUR}
+    shared: set[str] = set()  # what production has landed
+    name = Site(root, DuckDBEngine()).prepared.project.name
+    fct, best = (root / "models" / f"{name}.sql" for name in ("fct_slots", "mart_best"))
+    for step in range(7):
+        fresh = {f"{step}{n}": at - chance.randrange(400) * HOUR / 60 for n in range(chance.randrange(4))}
+        add(root, f"more-{step}.jsonl", *(line(one, event) for one, event in fresh.items()))
+        events |= fresh
+        match chance.randrange(5):
+            case 0:
+                build(root, at=at)
+                verified(root)
+                shared = {*events}
+            case 1:
+                fct.write_text(f"-- {step}\n" + QUERIES["fct_slots"][0].replace("count(*)", "count(amount)"))
+            case 2:
+                best.write_text(QUERIES["mart_best"][0].replace("<= 2", f"<= {2 + chance.randrange(3)}"))
+            case _:
+                pass
+        sample = chance.choice([(), ("--sample", "1h"), ("--sample", "3h"), ("--sample", "3h")])
+        build(root, "--env", "dev", *sample, at=at)
+        verified(root, "--env", "dev")
+        found = sampling.of_tick(Ledger(str(root / "warehouse"), name, "dev").read().published)
+        assert (found.length if found else None) == (sample[1] if sample else None)
+        wanted = {one for one, event in events.items() if found is None or event > found.since}
+        # Without a sample, the landing table is production's.
+        wanted = shared if shared and found is None else wanted
+        landed = rows(root, "dev")["stg_lines"]
+        assert {one for one in events if any(f"'id': '{one}'," in row for row in landed)} == wanted
+        assert landed.total() == len(wanted)
+        at += chance.randrange(5) * HOUR
