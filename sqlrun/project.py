@@ -355,8 +355,17 @@ class Changes:
         return next((unit for name, unit in self.times if name == column), "")
 
 
-# Reasons of lines that are left out without a drop rule: by the WHERE of the model, or because they are empty.
-FILTERED, BLANK_LINE = "filtered by the model", "blank line"
+# Reasons of lines that are left out without a drop rule: by the WHERE of the model, by the sample of an environment,
+# or because they are empty.
+FILTERED, OUTSIDE_SAMPLE, BLANK_LINE = "filtered by the model", "outside of the sample", "blank line"
+
+
+@dataclass(frozen=True, slots=True)
+class RecentEvents:
+    """The events that a sample has: those after `since` (ISO), by a column of the model that lands them."""
+
+    column: str
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +424,7 @@ class Source:
     files: Files | None = None
     dead_letters: DeadLetters | None = None
     changes: Changes | None = None
+    recent: RecentEvents | None = None  # in a sample: all other lines are left out
 
     @property
     def is_plain_folder(self) -> bool:

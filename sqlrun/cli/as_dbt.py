@@ -1,14 +1,15 @@
 """`sqlrun-dbt`: dbt's command line for programs that run dbt. Shell: the command line, the environment, files.
 
 It translates dbt's commands and options into those of sqlrun. What has no equal is an error before
-anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT, DBT_TARGET_PATH and DBT_STATE count,
-too.
+anything runs. dbt's environment variables DBT_PROJECT_DIR, DBT_LOG_FORMAT, DBT_TARGET_PATH, DBT_STATE and DBT_DEFER
+count, too.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import time
@@ -50,11 +51,13 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 # What narrows each selector of a command.
 LIMITS: Mapping[str, str] = {"seed": "resource_type:seed", "snapshot": "config.materialized:history"}
-SELECTING = ("build", "check", "compile", "ls")
+SELECTING = ("build", "check", "test", "compile", "ls")
+# What selects unit tests, which are another command.
+UNIT = re.compile(r"(?<![\w.])(test_type:unit|unit_test:)")
 # Commands that read a profile: the others take no warehouse.
 PROFILED = ("build", "check", "compile", "docs", "debug", "clean", "source", "run-operation")
 # Commands that render models.
-VARIED = ("build", "check", "compile", "ls", "parse", "docs", "run-operation")
+VARIED = ("build", "check", "test", "compile", "ls", "parse", "docs", "run-operation")
 # Options with any number of values.
 SELECT = ("--select", "-s", "--models", "--model", "-m")
 MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-keys")
@@ -62,7 +65,7 @@ MANY = (*SELECT, "--exclude", "--resource-type", "--resource-types", "--output-k
 ONE = (
     "--project-dir", "--target", "-t", "--threads", "--vars", "--log-format", "--target-path", "--output",
     "--profile", "--profiles-dir", "--log-path", "--log-level", "--log-level-file", "--log-format-file",
-    "--printer-width", "--indirect-selection", "--state", "--selector", "--args",
+    "--printer-width", "--indirect-selection", "--state", "--selector", "--args", "--sample",
 )  # fmt: skip
 # Options that change nothing: sqlrun has no such thing, or always does it.
 NOTHING = (
@@ -70,7 +73,7 @@ NOTHING = (
     "--static-parser", "--cache-selected-only", "--populate-cache", "--use-experimental-parser", "--write-json",
     "--debug", "--print", "--introspect",
 )  # fmt: skip
-FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "--fail-fast", "-x")
+FLAGS = ("--full-refresh", "-f", "--quiet", "-q", "-d", "--fail-fast", "-x", "--defer")
 LONG: Mapping[str, str] = {
     **dict.fromkeys(SELECT, "--select"), "-t": "--target", "-f": "--full-refresh", "-q": "--quiet", "-x": "--fail-fast",
     "--resource-types": "--resource-type",
@@ -126,6 +129,8 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         known = ", ".join(" ".join(name) for name in COMMANDS)
         raise UsageError(f"sqlrun-dbt has no command `{' '.join(command)}`. Commands: {known}")
     arguments = list(COMMANDS[command])
+    if command == ("test",) and UNIT.search(given.get("--select", "")):
+        arguments = ["test"]
     head = arguments[0] if arguments else ""
     if head == "run-operation":
         arguments += [*macro, "--args", given.get("--args", "{}")]
@@ -139,6 +144,13 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
         arguments += ["--vars", given["--vars"]]
     if head in PROFILED and (target := given.get("--target", "")):
         arguments += ["--profile", target]
+    if "--sample" in given:
+        arguments += ["--sample", _sample(given["--sample"], head)]
+    if "--defer" in given and head != "build":
+        raise UsageError("--defer is for builds: other commands read an environment's tick. Set SQLRUN_ENV")
+    is_default = environment.get("DBT_DEFER", "").lower() in ("1", "true", "t", "yes", "y", "on")
+    if head == "build" and ("--defer" in given or (is_default and "--no-defer" not in given)):
+        arguments.append("--defer")
     if head == "build":
         # Programs that run dbt start several commands at once.
         arguments.append("--wait")
@@ -157,6 +169,16 @@ def translated(words: Sequence[str], environment: Mapping[str, str]) -> Call:
     if (real := real_root(root)) != root:
         target_path = str(Path(root).absolute() / (target_path or "target"))
     return Call(tuple(arguments), real, target_path)
+
+
+def _sample(text: str, head: str) -> str:
+    """Return a sample of dbt, such as `3 hours`, as `--sample` of sqlrun takes it. Raises: UsageError for others."""
+    found = re.fullmatch(r"([1-9]\d*)\s*(minute|hour|day|m|h|d)s?", text.strip().lower())
+    if found is None or head != "build":
+        raise UsageError(
+            f"`--sample {text}` isn't supported. Write a length for a build: --sample '3 hours', or '2 days'"
+        )
+    return f"{found[1]}{found[2][0]}"
 
 
 def real_root(root: str) -> str:
@@ -201,6 +223,9 @@ def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             if not equals and not left:
                 raise UsageError(f"`{written}` needs a value")
             given[word] = value if equals else left.pop(0)
+        elif word == "--no-defer":
+            given.pop("--defer", None)
+            given[word] = ""
         elif word in FLAGS:
             given[word] = ""
         elif word.replace("--no-", "--", 1) not in NOTHING:

@@ -19,10 +19,12 @@ from sqlrun.cli.options import (
     EXCLUDE,
     FOLDER,
     PROFILE,
+    SAMPLE,
     SELECT,
     SELECTOR,
     STATE,
     Selecting,
+    alternative,
     of_selection,
     override,
     report_errors,
@@ -96,9 +98,26 @@ building = together(
     vars_option(shown=True),
     PROFILE,
     ENV,
-    click.option("--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now."),
-    click.option("--every", metavar="STEP", help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m."),
-    click.option("--replay", nargs=2, metavar="FROM TO", help="Tick from one time of history to another."),
+    SAMPLE,
+    click.option(
+        "--defer",
+        is_flag=True,
+        help="With --env: read what isn't selected from production, and say from where. Fail without it.",
+    ),
+    alternative(("every", "replay"), "--as-of", metavar="TIME", help="Time of the tick, ISO in UTC. Default: now."),
+    alternative(
+        ("as_of", "replay"),
+        "--every",
+        metavar="STEP",
+        help="Tick on the clock until SIGINT or SIGTERM, as in --every 5m.",
+    ),
+    alternative(
+        ("as_of", "every"),
+        "--replay",
+        nargs=2,
+        metavar="FROM TO",
+        help="Tick from one time of history to another.",
+    ),
     click.option(
         "--step", default="5m", show_default=True, help="Distance of ticks with --replay; now is rounded down to it."
     ),
@@ -118,7 +137,7 @@ building = together(
     click.option("--fail-fast", "-x", is_flag=True, help="Begin no further table after a failure."),
     click.option("--receipts", is_flag=True, help="Print the cost of each table."),
     click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse. Default: fail."),
-    click.option("--quiet", "-q", is_flag=True, help="Print only failures."),
+    alternative(("verbose",), "--quiet", "-q", is_flag=True, help="Print only failures."),
     click.option(
         "--log-format",
         type=click.Choice(["text", "json"]),
@@ -126,7 +145,9 @@ building = together(
         show_default=True,
         help="json: print each event as a line of JSON, in dbt's form.",
     ),
-    click.option("--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new."),
+    alternative(
+        ("quiet",), "--verbose", "-v", is_flag=True, help="Print every step of every tick, even if nothing is new."
+    ),
 )
 
 
@@ -172,14 +193,16 @@ def retry(context: click.Context) -> None:
 
 @main.command("init")
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
-@click.option(
+@alternative(
+    ("example",),
     "--from",
     "data",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Land the JSON, CSV, Parquet or Avro files at PATH: their columns and types are inferred.",
 )
-@click.option(
+@alternative(
+    ("data",),
     "--example",
     metavar="NAME",
     help="Write a complete example with sample orders. An unknown name shows the known ones.",
@@ -300,9 +323,11 @@ def serve_docs_command(root: Path, port: int) -> None:
 @click.argument("model", shell_complete=completion.models)
 @vars_option()
 @PROFILE
-@click.option("--sql", "statements", is_flag=True, help="Print the statement of each table as well.")
-@click.option("--short", is_flag=True, help="Print only strategy, reason, cost and number of checks.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
+@alternative(("short",), "--sql", "statements", is_flag=True, help="Print the statement of each table as well.")
+@alternative(
+    ("statements", "as_json"), "--short", is_flag=True, help="Print only strategy, reason, cost and number of checks."
+)
+@alternative(("short",), "--json", "as_json", is_flag=True, help="Print JSON, with the statement of each table.")
 @click.pass_obj
 @report_errors
 def explain(root: Path, model: str, profile: str | None, statements: bool, short: bool, as_json: bool) -> None:

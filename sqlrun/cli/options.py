@@ -14,14 +14,35 @@ from click.shell_completion import CompletionItem
 
 from sqlrun.cli import completion
 from sqlrun.errors import SqlrunError, UsageError, first_line
+from sqlrun.runtime.alternative_option import Alternative
 from sqlrun.runtime.streams import GONE
 
 CHOICE = "Select by name, stg_*, +name, name+, folder, or a method such as tag:x."
-SELECT = click.option(
-    "--select", "-s", "select", multiple=True, metavar="SELECTOR...", shell_complete=completion.selectors, help=CHOICE
-)
+
+
+def alternative(excludes: tuple[str, ...], *names: str, **settings: Any) -> Callable[..., Any]:
+    """Return an option that can't be combined with others, which wins over their variables."""
+    return click.option(*names, cls=Alternative, excludes=excludes, **settings)
+
+
+def select_option(text: str) -> Callable[..., Any]:
+    """Return the option `--select` with a help text."""
+    return alternative(
+        ("selector",),
+        "--select",
+        "-s",
+        "select",
+        multiple=True,
+        metavar="SELECTOR...",
+        shell_complete=completion.selectors,
+        help=text,
+    )
+
+
+SELECT = select_option(CHOICE)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-EXCLUDE = click.option(
+EXCLUDE = alternative(
+    ("selector",),
     "--exclude",
     multiple=True,
     metavar="SELECTOR...",
@@ -65,7 +86,8 @@ def vars_option(*, shown: bool = False) -> Callable[..., Any]:
     )
 
 
-SELECTOR = click.option(
+SELECTOR = alternative(
+    ("select", "exclude"),
     "--selector",
     metavar="NAME",
     expose_value=False,
@@ -75,6 +97,9 @@ SELECTOR = click.option(
 )
 ENV = click.option(
     "--env", metavar="NAME", envvar="SQLRUN_ENV", help="Use this environment of the warehouse. Default: production."
+)
+SAMPLE = click.option(
+    "--sample", metavar="TIME", help="With --env: land only events of the last TIME, as in --sample 3h."
 )
 PROFILE = click.option(
     "--profile",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sqlrun.cli import completion
-from sqlrun.cli.options import ENV, PROFILE, SELECT, Selecting, report_errors, selection, together, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SELECT, Selecting, alternative, report_errors, selection, together, utc_now
 
 
 @click.command(cls=Selecting)
@@ -47,8 +47,8 @@ def drift(root: Path, profile: str | None, write: bool, as_json: bool) -> None:
     sys.exit(drift_command(root, profile, write, as_json))
 
 
-REASON = click.option(
-    "--reason", default="", metavar="TEXT", help="Select lines with this reason, as `list` prints it."
+REASON = alternative(
+    ("ids", "every"), "--reason", default="", metavar="TEXT", help="Select lines with this reason, as `list` prints it."
 )
 
 
@@ -101,8 +101,8 @@ def show_command(
     sys.exit(show_lines(root, model, profile, env, reason, limit, raw, discarded, as_json))
 
 
-IDS = click.option("--id", "ids", multiple=True, metavar="ID", help="Select a line by its id.")
-ALL = click.option("--all", "every", is_flag=True, help="Select all pending lines of the model.")
+IDS = alternative(("reason", "every"), "--id", "ids", multiple=True, metavar="ID", help="Select a line by its id.")
+ALL = alternative(("ids", "reason"), "--all", "every", is_flag=True, help="Select all pending lines of the model.")
 lines_of_model = together(PROFILE, ENV, IDS, REASON, ALL)
 
 

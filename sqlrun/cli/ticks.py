@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sqlrun.cli import completion
-from sqlrun.cli.options import ENV, PROFILE, Selecting, report_errors, selection, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SAMPLE, Selecting, alternative, report_errors, selection, utc_now
 from sqlrun.errors import UsageError
 
 
@@ -76,6 +76,7 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None, di
 
 @click.command(cls=Selecting)
 @selection
+@SAMPLE
 @click.option("--full-refresh", is_flag=True, help="Plan to build the selected models from scratch.")
 @click.option("--sql", "statements", is_flag=True, help="Show how the query of each rebuilt table changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -88,6 +89,7 @@ def plan(
     state: Path | None,
     profile: str | None,
     env: str | None,
+    sample: str | None,
     full_refresh: bool,
     statements: bool,
     as_json: bool,
@@ -96,7 +98,19 @@ def plan(
     from sqlrun.commands.ticks import plan_edits
 
     sys.exit(
-        plan_edits(root, select, exclude, state, profile, env, full_refresh, as_json, utc_now(), statements=statements)
+        plan_edits(
+            root,
+            select,
+            exclude,
+            state,
+            profile,
+            env,
+            full_refresh,
+            as_json,
+            utc_now(),
+            statements=statements,
+            sample=sample,
+        )
     )
 
 
@@ -167,12 +181,14 @@ def diff(
     show_default=True,
     help="Maximum number of differing rows to show; 0 is all.",
 )
-@click.option(
-    "--sample", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
+@alternative(
+    ("checksums",), "--sample", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT",
     help="Compare rows of this share of keys; a table without a grain is compared in full.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample: another seed, other keys.")
-@click.option("--checksums", is_flag=True, help="Compare only checksums, which shows corrupt and duplicate writes.")
+@alternative(
+    ("sample",), "--checksums", is_flag=True, help="Compare only checksums, which shows corrupt and duplicate writes."
+)
 @click.pass_obj
 @report_errors
 def verify(

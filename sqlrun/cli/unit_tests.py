@@ -10,7 +10,18 @@ from typing import Any
 import click
 
 from sqlrun.cli import completion
-from sqlrun.cli.options import CHOICE, EXCLUDE, SELECTOR, STATE, Selecting, report_errors, together, vars_option
+from sqlrun.cli.options import (
+    CHOICE,
+    EXCLUDE,
+    SELECTOR,
+    STATE,
+    Selecting,
+    alternative,
+    report_errors,
+    select_option,
+    together,
+    vars_option,
+)
 
 
 @click.group("new")
@@ -91,19 +102,21 @@ def record(root: Path, options: Mapping[str, Any]) -> None:
     Console().lines(record(root.resolve(), options))
 
 
+# Options of `sqlrun test` for a run that ends.
+ENDING = ("failed", "junit", "as_json", "coverage", "min_coverage")
 TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 
 
 @click.command("test", cls=Selecting)
-@click.option(
-    "--select", "-s", "select", multiple=True, metavar="SELECTOR...", shell_complete=completion.selectors, help=TESTS
-)
+@select_option(TESTS)
 @EXCLUDE
 @SELECTOR
 @STATE
 @vars_option()
-@click.option("--failed", is_flag=True, help="Run only tests that failed or ended in an error when they last ran.")
-@click.option("--watch", is_flag=True, help="After each save run the affected tests, until Ctrl-C.")
+@alternative(
+    ("watch",), "--failed", is_flag=True, help="Run only tests that failed or ended in an error when they last ran."
+)
+@alternative(ENDING, "--watch", is_flag=True, help="After each save run the affected tests, until Ctrl-C.")
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "spark"]),
@@ -112,12 +125,22 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
     help="Engine that computes; results of Spark are also compared with those of DuckDB.",
 )
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that fails.")
-@click.option("--coverage", is_flag=True, help="List columns and branches of queries that no test reaches.")
-@click.option("--min-coverage", metavar="PERCENT", type=click.FloatRange(0, 100), help="Fail if the coverage is lower.")
-@click.option(
-    "--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file."
+@alternative(("watch",), "--coverage", is_flag=True, help="List columns and branches of queries that no test reaches.")
+@alternative(
+    ("watch",),
+    "--min-coverage",
+    metavar="PERCENT",
+    type=click.FloatRange(0, 100),
+    help="Fail if the coverage is lower.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@alternative(
+    ("watch",),
+    "--junit",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write JUnit XML to this file.",
+)
+@alternative(("watch",), "--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only failures.")
 @click.option("--verbose", "-v", is_flag=True, help="Print a line for each test.")
 @recording

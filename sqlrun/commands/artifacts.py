@@ -10,7 +10,7 @@ from sqlrun import pipeline
 from sqlrun.artifacts import artifact_files
 from sqlrun.artifacts.manifest import manifest, text
 from sqlrun.artifacts.nodes import Values
-from sqlrun.commands.selection import chosen
+from sqlrun.commands.selected_tests import chosen_to_list
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted
@@ -36,8 +36,10 @@ def list_manifest(
     """Run `sqlrun ls --output manifest`: a line of JSON for each node; with `keys` None, `--output fqn`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     naming = artifact_files.naming_of(prepared.project, None)
-    nodes = manifest(prepared.workspace, naming, now, "")["nodes"]
-    found = [nodes[naming.id_of(name)] for name in chosen(prepared, select, exclude, state)]
+    document = manifest(prepared.workspace, naming, now, "")
+    nodes = document["nodes"] | document["unit_tests"]
+    names, tests = chosen_to_list(prepared, select, exclude, state)
+    found = [nodes[one] for one in (*map(naming.id_of, names), *tests)]
     if keys is None:
         Console().lines([".".join(node["fqn"]) for node in found])
     else:

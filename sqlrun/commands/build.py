@@ -20,6 +20,7 @@ from sqlrun.explain import explain
 from sqlrun.graph.selectors import select as select_nodes
 from sqlrun.load import profile
 from sqlrun.pipeline import Prepared, profile_of
+from sqlrun.plan import environment_sharing, sampling
 from sqlrun.project import Profile
 from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
 
 Clock = Callable[[], datetime]
+# The selector of all unit tests, which a build can leave out. It evaluates all checks of its tables.
+UNIT_TESTS = "test_type:unit"
 
 
 def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
@@ -43,6 +46,9 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
 
     times = times_of(options)
     environment(options["env"])
+    sampling.minutes_of(options.get("sample"), options["env"])
+    if options.get("defer"):
+        environment_sharing.require_deferral(options["env"])
     if options["quiet"] and options["verbose"]:
         raise UsageError("--quiet and --verbose exclude each other")
     as_json = options["log_format"] == "json"
@@ -54,7 +60,8 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     limit_statements(target.statement_timeout)
     if options["threads"]:
         target = replace(target, threads=options["threads"])
-    names = chosen(prepared, options["select"], options["exclude"], options["state"])
+    exclude, skip_tests = _without_unit_tests(options["exclude"])
+    names = chosen(prepared, options["select"], exclude, options["state"])
     artifact_files.write_manifest(root, prepared.workspace, options["env"], clock())
     console = json_console(prepared, names) if as_json else Console(quiet=options["quiet"])
     detail: Detail = (
@@ -62,7 +69,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     )
     display = BuildDisplay(console, detail)
     display.begin_build(log_lines.opening(prepared, target))
-    if not options["skip_tests"]:
+    if not (options["skip_tests"] or skip_tests):
         from sqlrun.unit_tests.command import before_build
 
         ran = before_build(root, prepared, names, console, cache)
@@ -79,6 +86,17 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
         raise
     finally:
         console.drop()
+
+
+def _without_unit_tests(exclude: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """Return the selectors of tables to exclude, and whether all unit tests are excluded, as by --skip-tests.
+
+    >>> _without_unit_tests(("test_type:unit days", "tag:slow"))
+    (('days', 'tag:slow'), True)
+    """
+    parts = [part for text in exclude for part in text.split() or [""]]
+    left = [part for part in parts if part != UNIT_TESTS]
+    return (tuple(left), True) if len(left) < len(parts) else (exclude, False)
 
 
 def json_console(prepared: Prepared, names: tuple[str, ...]) -> JsonConsole:
@@ -187,9 +205,11 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
 
 def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None, output: str) -> int:
     """Run `sqlrun ls`."""
+    from sqlrun.commands import selected_tests  # the manifest's modules
+
     prepared = pipeline.prepare(root, Cache.of(root))
-    names = chosen(prepared, select, exclude, state)
-    rows = explain.listed(prepared.workspace, prepared.graph, names)
+    names, tests = selected_tests.chosen_to_list(prepared, select, exclude, state)
+    rows = [*explain.listed(prepared.workspace, prepared.graph, names), *selected_tests.rows(tests)]
     if output == "json":
         Console().raw(json.dumps(rows, indent=2))
     else:

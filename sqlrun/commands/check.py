@@ -13,14 +13,17 @@ from sqlrun import pipeline
 from sqlrun.check import needed_packages
 from sqlrun.check.check import expectations_of
 from sqlrun.check.full_table import Checked, check_table, declared
-from sqlrun.commands.selection import chosen
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError, UsageError
 from sqlrun.events import CheckResult, TickResult, blocks
 from sqlrun.expectations.suggest import suggest
+from sqlrun.graph.selectors import names_tests
 from sqlrun.graph.selectors import select as select_nodes
+from sqlrun.incremental.compile import Compiled
 from sqlrun.outcome import Level, Outcome
 from sqlrun.pipeline import Prepared, ledger_of, profile_of
+from sqlrun.plan import sampling
+from sqlrun.project import Expectation
 from sqlrun.publish.reader import find, tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.report import log_lines
@@ -48,12 +51,13 @@ def check_command(
         return _suggest(prepared, ledger.warehouse, published, options["suggest"])
     if problems := needed_packages.problems(prepared.workspace):
         raise ProjectError(problems)
-    todo = declared(prepared.workspace, chosen(prepared, select, exclude, options["state"]))
+    todo = _selected(prepared, select, exclude, options["state"])
     console, engine = Console(), DuckDBEngine()
     done: list[Checked] = []
+    prints = sampling.as_built(prepared.workspace, published.tables).prints
     try:
         for model, expectations in todo:
-            meaning = prepared.workspace.prints[model.name]
+            meaning = prints[model.name]
             done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, check_timeout))
             if not options["as_json"]:
                 console.lines(lines_of(done[-1], published))
@@ -67,7 +71,21 @@ def check_command(
         console.raw(json.dumps(as_json(done, published, sum(left)), indent=2))
     else:
         console.lines(closing(results, published, time.perf_counter() - started, left))
+        if not results and names_tests(prepared.graph, (*select, *exclude)):
+            console.print("`sqlrun test` runs unit tests.", "warning")
     return 1 if blocks(results) else 0
+
+
+def _selected(
+    prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None
+) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
+    """Return the models with the selected checks on their tables."""
+    from sqlrun.commands.selected_tests import chosen_checks, of_model
+
+    ids = chosen_checks(prepared, select, exclude, state)
+    every = declared(prepared.workspace, tuple(model.name for model in prepared.workspace.models))
+    found = ((model, of_model(prepared, model, expectations, ids)) for model, expectations in every)
+    return [(model, expectations) for model, expectations in found if expectations]
 
 
 def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str) -> int:

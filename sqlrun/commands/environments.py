@@ -12,7 +12,7 @@ from sqlrun.engines.factory import catalog_of, engine_of
 from sqlrun.errors import UsageError
 from sqlrun.operations import maintenance, retention
 from sqlrun.pipeline import ledger_of
-from sqlrun.plan import environment_sharing
+from sqlrun.plan import environment_sharing, sampling
 from sqlrun.publish import current_folders, environment_paths, environments
 from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.environment_paths import PRODUCTION
@@ -26,7 +26,7 @@ from sqlrun.storage import lock
 def list_environments(root: Path, name: str | None) -> int:
     """Run `sqlrun env list`."""
     Console().lines(
-        log_lines.table(("name", "tick", "as_of", "own_tables", "shared_tables"), listed(_ledger(root, name)))
+        log_lines.table(("name", "tick", "as_of", "own_tables", "shared_tables", "sample"), listed(_ledger(root, name)))
     )
     return 0
 
@@ -53,17 +53,18 @@ def _ledger(root: Path, name: str | None) -> Ledger:
     return ledger_of(root, pipeline.prepare(root, Cache.of(root)), name)
 
 
-def listed(ledger: Ledger) -> list[tuple[str, int | None, str | None, int, int]]:
-    """Return name, tick, time, own tables and shared tables of each environment, production first."""
-    rows: list[tuple[str, int | None, str | None, int, int]] = []
+def listed(ledger: Ledger) -> list[tuple[str, int | None, str | None, int, int, str]]:
+    """Return name, tick, time, own tables, shared tables and sample of each environment, production first."""
+    rows: list[tuple[str, int | None, str | None, int, int, str]] = []
     for env in (PRODUCTION, *environments.names(ledger.warehouse)):
         one = ledger.of(env)
         newest = one.read().published
         if newest is None:
-            rows.append((env, None, None, 0, 0))
+            rows.append((env, None, None, 0, 0, ""))
         else:
             counts = environment_sharing.counted(newest.tables, environments.mine(one, newest))
-            rows.append((env, newest.tick, f"{newest.as_of:%Y-%m-%d %H:%M}", *counts))
+            sample = sampling.of_tick(newest)
+            rows.append((env, newest.tick, f"{newest.as_of:%Y-%m-%d %H:%M}", *counts, str(sample) if sample else ""))
     return rows
 
 

@@ -14,6 +14,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.pipeline import Prepared
+from sqlrun.plan import sampling
 from sqlrun.plan.plan import tick_plan
 from sqlrun.publish import environments
 from sqlrun.publish.ledger import Entry, Ledger
@@ -43,7 +44,8 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
 
     Raises: UsageError if none of the named models lands a source.
     """
-    workspace, history, other_environments = prepared.workspace, ledger.read(), environments.other_environments(ledger)
+    history, other_environments = ledger.read(), environments.other_environments(ledger)
+    workspace = sampling.as_built(prepared.workspace, history.published.tables if history.published else {})
     wanted = set(names)
     lands = [m for m in workspace.tables if m.source is not None and m.name in wanted]
     if not lands:

@@ -17,6 +17,8 @@ REPEATED = (
     "vars",
     "profile",
     "env",
+    "sample",
+    "defer",
     "full_refresh",
     "threads",
     "skip_tests",

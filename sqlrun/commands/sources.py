@@ -15,6 +15,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.land import loss_acceptance, quarantine_log
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.pipeline import Prepared, ledger_of, profile_of
+from sqlrun.plan import sampling
 from sqlrun.plan.plan import tick_plan
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
@@ -134,9 +135,8 @@ def _lands(prepared: Prepared, ledger: Ledger, models: Sequence[Compiled], conne
     history, others = ledger.read(), environments.other_environments(ledger)
     as_of = history.published.as_of if history.published else datetime.min
     every = tuple(m.name for m in prepared.workspace.tables if m.source is not None)
-    plan = tick_plan(
-        prepared.workspace, ledger.warehouse, history.published, history.last_tick + 1, as_of, every, False, others
-    )
+    workspace = sampling.as_built(prepared.workspace, history.published.tables if history.published else {})
+    plan = tick_plan(workspace, ledger.warehouse, history.published, history.last_tick + 1, as_of, every, False, others)
     for model in models:
         table = plan.tables[model.name]
         if table.shared:

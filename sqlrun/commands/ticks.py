@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from sqlrun.plan.diff import Edit
     from sqlrun.plan.values import TickPlan, Workspace
+    from sqlrun.publish.environment_paths import OtherEnvironments
+    from sqlrun.publish.ledger import History
 
 
 def show_rows(
@@ -100,35 +102,24 @@ def plan_edits(
     now: datetime,
     *,
     statements: bool = False,
+    sample: str | None = None,
 ) -> int:
     """Run `sqlrun plan`; with `statements` it shows how queries changed."""
     from sqlrun.commands import pending_input
     from sqlrun.engines.delta import table as delta_table
-    from sqlrun.engines.duckdb.engine import DuckDBEngine
     from sqlrun.explain import explain_engine
-    from sqlrun.land import rule_changes
-    from sqlrun.maintain import source_versions
     from sqlrun.plan import diff as plan_diff
-    from sqlrun.plan.plan import tick_plan
+    from sqlrun.plan import sampling
     from sqlrun.publish import environments
 
     cache = Cache.of(root)
     prepared = pipeline.prepare(root, cache)
     ledger = ledger_of(root, prepared, name, env)
     history, other_environments = ledger.read(), environments.other_environments(ledger)
-    number, names = history.last_tick + 1, chosen(prepared, select, exclude, state)
-    sources = source_versions.read(prepared.workspace, names, history.published)
-    plan = tick_plan(
-        prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
-        sources=sources,
-    )  # fmt: skip
-    rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine(), Heads())
-    rebuild_reasons |= source_versions.lost(plan)
-    if rebuild_reasons:
-        plan = tick_plan(
-            prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
-            rebuild_reasons, sources,
-        )  # fmt: skip
+    tick_sample = sampling.chosen(sampling.minutes_of(sample, env), now, history.published)
+    prepared = replace(prepared, workspace=sampling.applied(prepared.workspace, tick_sample))
+    names = chosen(prepared, select, exclude, state)
+    plan = _next_tick(prepared.workspace, ledger.warehouse, history, now, names, refresh, other_environments)
     published = plan.published
     target = profile_of(root, prepared, name)
     spark_only_models, found = (
@@ -147,8 +138,37 @@ def plan_edits(
         console = Console()
         console.lines(plan_diff.messages(found, published, rows, compared))
         console.lines([line for name in texts for line in ("", *texts[name])])
+        console.lines(["", *sampling.messages(prepared.workspace, ledger.env)] if tick_sample else [])
         console.lines(["", *pending_input.messages(prepared.workspace, plan, target.connections)])
     return 0
+
+
+def _next_tick(
+    workspace: Workspace,
+    warehouse: str,
+    history: History,
+    now: datetime,
+    names: tuple[str, ...],
+    refresh: bool,
+    other_environments: OtherEnvironments,
+) -> TickPlan:
+    """Return the plan of a tick that a build would begin now."""
+    from sqlrun.engines.duckdb.engine import DuckDBEngine
+    from sqlrun.land import rule_changes
+    from sqlrun.maintain import source_versions
+    from sqlrun.plan.plan import tick_plan
+
+    published, number = history.published, history.last_tick + 1
+    sources = source_versions.read(workspace, names, published)
+    plan = tick_plan(
+        workspace, warehouse, published, number, now, names, refresh, other_environments, sources=sources
+    )  # fmt: skip
+    rebuild_reasons = rule_changes.broken(workspace, plan, DuckDBEngine(), Heads()) | source_versions.lost(plan)
+    if not rebuild_reasons:
+        return plan
+    return tick_plan(
+        workspace, warehouse, published, number, now, names, refresh, other_environments, rebuild_reasons, sources
+    )
 
 
 def _query_changes(
@@ -229,6 +249,7 @@ def diff_environments(
 ) -> int:
     """Run `sqlrun diff --against`: compare tables of two environments."""
     from sqlrun.operations import compare
+    from sqlrun.plan import sampling
     from sqlrun.publish.environment_paths import PRODUCTION
     from sqlrun.publish.reader import tick_of
 
@@ -253,7 +274,11 @@ def diff_environments(
         values = [{**asdict(one), "same": one.is_same, "share": one.share} for one in found]
         console.raw(log_lines.as_json(values) if output == "json" else log_lines.as_csv(list(values[0]), values))
         return 0
-    console.lines([f"Compared {new.name}'s {new.published} with {old.name}'s {old.published}.", ""])
+    console.lines([f"Compared {new.name}'s {new.published} with {old.name}'s {old.published}."])
+    for side in sides:
+        if found_sample := sampling.of_tick(side.published):
+            console.print(f"{side.name} is a sample: {found_sample}.", "warning")
+    console.lines([""])
     console.lines(outcome_lines.comparison(found, old.name, new.name))
     if model is not None and found[0].left + found[0].came and None not in found[0].rows:
         rows = compare.sample(model, old, new, limit + 1 if limit else 0)
@@ -284,6 +309,7 @@ def verify_tables(
     """Run `sqlrun verify`."""
     from sqlrun.maintain import checksums
     from sqlrun.operations.verify import Sample, verify
+    from sqlrun.plan import sampling
     from sqlrun.publish.reader import tick_of
 
     if options["checksums"] and options["sample"]:
@@ -301,7 +327,8 @@ def verify_tables(
             good = "Every table has the ledger's checksum"
     else:
         some = Sample(options["sample"], options["seed"]) if options["sample"] else None
-        for verdict in verify(prepared.workspace, ledger.warehouse, published, names, options["limit"], some):
+        workspace = sampling.as_built(prepared.workspace, published.tables)
+        for verdict in verify(workspace, ledger.warehouse, published, names, options["limit"], some):
             console.lines(outcome_lines.verdict(verdict))
             failed += not verdict.ok
             if verdict.scope:
@@ -312,6 +339,8 @@ def verify_tables(
         f"{text_table.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."
     )
     console.lines([wrong if failed else f"{good} at {published}."])
+    if sample := sampling.of_tick(published):
+        console.print(f"{ledger.env} is a sample: {sample}.")
     return 1 if failed else 0
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.graph.selectable_tests import Tests
 from sqlrun.project import Config, Project, Rendered, Selector
 
 
@@ -18,6 +19,7 @@ class Graph:
     `order` is topological, and by name among nodes of one depth; `files` and `kinds` are of models and seeds, `tags` of
     models. A kind is `seed`, or a model's `materialized`. `exposures` are the models and seeds that each one reads.
     `marks` are the nodes of selectors such as `state:modified`, if a command has compared the project with artifacts.
+    `tests` are checks and unit tests by id, if a command selects them: each selected model selects its own.
     """
 
     order: tuple[str, ...]
@@ -32,6 +34,7 @@ class Graph:
     configs: Mapping[str, Config]
     named: Mapping[str, Selector]
     marks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    tests: Tests | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from sqlrun.errors import UsageError
+from sqlrun.graph import selectable_tests
 from sqlrun.graph.graph import Graph, reach
 from sqlrun.project import Choice, Config
 
@@ -27,6 +28,7 @@ METHODS = (
     "access",
     "config.KEY",
     "selector",
+    *selectable_tests.METHODS,
     "state",
     "result",
     "source_status",
@@ -51,12 +53,24 @@ def select(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) ->
 
     Raises: UsageError for a selector that matches nothing, with similar names.
     """
+    chosen = _selected(graph, include, exclude)
+    return tuple(name for name in graph.nodes if name in chosen)
+
+
+def select_tests(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) -> frozenset[str]:
+    """Return the ids of the selected tests of a graph; those of selected models are selected, too.
+
+    Raises: UsageError for a selector that matches nothing, with similar names.
+    """
+    return frozenset(_selected(graph, include, exclude) & (graph.tests or {}).keys())
+
+
+def _selected(graph: Graph, include: Iterable[str], exclude: Iterable[str]) -> set[str]:
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
         include = default(graph)
-    chosen = _union(graph, include) if include else set(graph.order)
-    chosen -= _union(graph, exclude)
-    return tuple(name for name in graph.nodes if name in chosen)
+    chosen = _union(graph, include) if include else {*graph.order, *(graph.tests or ())}
+    return chosen - _union(graph, exclude)
 
 
 def default(graph: Graph) -> tuple[str, ...]:
@@ -66,9 +80,20 @@ def default(graph: Graph) -> tuple[str, ...]:
 
 def compared_methods(graph: Graph, texts: Iterable[str]) -> frozenset[str]:
     """Return the methods of selectors that need earlier artifacts, also in named selectors."""
+    return _methods_in(graph, texts, COMPARED)
+
+
+def names_tests(graph: Graph, texts: Iterable[str]) -> bool:
+    """Return whether selectors have a method that selects tests, also in named selectors."""
+    texts = tuple(texts)
+    is_key = any(selectable_tests.BETWEEN in text for text in texts)
+    return is_key or bool(_methods_in(graph, texts, selectable_tests.METHODS))
+
+
+def _methods_in(graph: Graph, texts: Iterable[str], methods: Iterable[str]) -> frozenset[str]:
     left, seen, found = " ".join(texts) or " ".join(default(graph)), set[str](), set[str]()
     while left:
-        found |= set(re.findall(rf"(?<![\w.])({'|'.join(COMPARED)}):", left))
+        found |= set(re.findall(rf"(?<![\w.])({'|'.join(methods)}):", left))
         names = {name for name in named_in([left]) if name in graph.named} - seen
         seen |= names
         left = " ".join(text for name in names for text in texts_of(graph.named[name].choice))
@@ -114,16 +139,26 @@ def _matched(graph: Graph, text: str) -> set[str]:
     if not found or (found["at"] and (found["above"] or found["below"])):
         message = f"`{text}` is not a selector. Use a name, +name, name+, 2+name+1, @name, stg_*, a folder"
         raise UsageError(f"{message}, or {_methods()}.")
-    base = _base(graph, found["body"])
+    body = found["body"]
+    if body.startswith(tuple(f"{method}:" for method in selectable_tests.METHODS)) or (
+        graph.tests is not None and selectable_tests.BETWEEN in body
+    ):
+        if body != text:
+            raise UsageError(f"`{text}`: tests have no neighbors. Write `{body}`.")
+        return selectable_tests.matched(graph.tests, body)
+    base = _base(graph, body)
+    chosen, tests = base - (graph.tests or {}).keys(), base & (graph.tests or {}).keys()
+    nodes = set(chosen)
     if found["at"]:
-        below = reach(graph.children, base, None)
-        return below | reach(graph.parents, below, None)
-    chosen = set(base)
+        chosen = reach(graph.children, nodes, None)
+        chosen |= reach(graph.parents, chosen, None)
     if found["above"]:
-        chosen |= reach(graph.parents, base, int(found["up"]) if found["up"] else None)
+        chosen |= reach(graph.parents, nodes, int(found["up"]) if found["up"] else None)
     if found["below"]:
-        chosen |= reach(graph.children, base, int(found["down"]) if found["down"] else None)
-    return chosen
+        chosen |= reach(graph.children, nodes, int(found["down"]) if found["down"] else None)
+    # A named selector has decided about the tests of its own nodes.
+    whole = chosen - nodes if body.startswith("selector:") else chosen
+    return chosen | tests | selectable_tests.of_nodes(graph.tests, whole)
 
 
 def _base(graph: Graph, text: str) -> set[str]:
@@ -132,6 +167,7 @@ def _base(graph: Graph, text: str) -> set[str]:
         case "tag":
             known = sorted({tag for tags in graph.tags.values() for tag in tags})
             chosen = {name for name, tags in graph.tags.items() if any(fnmatchcase(tag, value) for tag in tags)}
+            chosen |= selectable_tests.tagged(graph.tests, value)
         case "path":
             known = _folders(graph)
             chosen = {name for name, file in graph.files.items() if _under(file, value)}

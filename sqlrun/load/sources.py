@@ -20,6 +20,7 @@ from sqlrun.project import (
     FILTERED,
     JSON,
     KAFKA,
+    OUTSIDE_SAMPLE,
     PARQUET,
     VALUE_FORMATS,
     Column,
@@ -60,7 +61,7 @@ ATTACHED = {
     "partition": ("int", "bigint"), "offset": ("bigint",), "timestamp": ("timestamp",), "tombstone": ("boolean",),
 }  # fmt: skip
 # Reasons of lines that are left out without a rule.
-OWN_REASONS = (FILTERED, BLANK_LINE)
+OWN_REASONS = (FILTERED, OUTSIDE_SAMPLE, BLANK_LINE)
 HEADER = "header:"
 NESTED = ("array<", "struct<", "map<")
 # Key of a source's column: whether its fields and elements may be NULL.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlrun.engine_api import Engine
 from sqlrun.engines.delta import file_rows
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan.values import TickPlan, Workspace
-from sqlrun.project import Connection, Source
+from sqlrun.project import Connection, Source, model_of
 from sqlrun.publish import environment_paths
 from sqlrun.publish.table_state import TableState, is_source
 from sqlrun.source_api import CompleteTo, SourceReader
@@ -54,9 +54,9 @@ class TickContext:
         self.history = History(self.warehouse, self.plan.env, self.plan.as_of)
 
     def finish(self, name: str, state: TableState) -> None:
-        """Record a table's state at this tick."""
+        """Record a table's state at this tick, with the sample that its model has."""
         with self.lock:
-            self.states[name] = state
+            self.states[name] = replace(state, sample=self.workspace.sampled.get(model_of(name)))
 
     def source_of(self, model: Compiled) -> SourceReader:
         """Return the reader of a landing model's source. Raises: EngineError if the profile lacks its connection."""

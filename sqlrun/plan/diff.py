@@ -150,6 +150,9 @@ def _what_was_edited(workspace: Workspace, model: Compiled, known: Mapping[str, 
     source = model.source
     if source is None:
         return "its query, columns or layout were edited"
+    sample = workspace.sampled.get(model.name)
+    if known[model.name].sample != sample:
+        return f"of its source, it takes {sample or 'all events instead of a sample'}"
     if source.drop_where and not is_edited(workspace, replace(model, source=replace(source, drop_where=())), known):
         return "drop rules of its source were added"
     rules = " or drop rules" if source.drop_where else ""

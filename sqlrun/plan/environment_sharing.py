@@ -8,12 +8,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
+from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import fingerprint
 from sqlrun.plan.values import Promotion, TickPlan, Workspace
 from sqlrun.project import is_state_table
-from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, has_fingerprint, own, owner
+from sqlrun.publish.environment_paths import (
+    ALONE,
+    PRODUCTION,
+    OtherEnvironments,
+    environment,
+    has_fingerprint,
+    own,
+    owner,
+)
 from sqlrun.publish.table_state import Published, TableState, is_source, table_of
 
 
@@ -124,7 +133,7 @@ def promotion(
     refused = None
     for env, tick in other_environments.offers():
         states = _states(workspace, model, tick.tables)
-        if states is None or any(owner(state.path) != env for state in states.values()):
+        if states is None or any(owner(state.path) != env or state.sample for state in states.values()):
             continue
         known = {**there, **{name: (state.path, state) for name, state in states.items()}}
         why = next(
@@ -190,6 +199,39 @@ def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
     """Return the numbers of own tables and of shared tables, without hidden ones."""
     visible = [name for name in tables if not is_state_table(name)]
     return sum(name in mine for name in visible), sum(name not in mine for name in visible)
+
+
+def require_deferral(env: str | None) -> None:
+    """Raise `UsageError` (SR821) unless a build with `--defer` has an environment."""
+    if not environment(env):
+        raise UsageError(
+            f"SR821 --defer reads what isn't selected from {PRODUCTION}, and this build is {PRODUCTION}'s. Name an "
+            "environment: --env ci --defer, or SQLRUN_ENV=ci"
+        )
+
+
+def deferred(plan: TickPlan, other_environments: OtherEnvironments) -> Iterator[str]:
+    """Yield from where the models to build read tables that the tick doesn't build.
+
+    Raises: UsageError if production has published no tick.
+    """
+    production = other_environments.production
+    if production is None:
+        raise UsageError(
+            f"--defer reads tables of {PRODUCTION}, which has published no tick in this warehouse. Build it first: "
+            "sqlrun build. Or leave out --defer, and build all models in the environment"
+        )
+    built = {stage.name for model in plan.models for stage in model.stages} | {*plan.seeds}
+    read = {name for model in plan.models for stage in model.stages for name in reads(stage)}
+    left = sorted(name for name in read - built if name in plan.tables and not plan.tables[name].is_source)
+    for whose, is_shared in ((f"{PRODUCTION}'s tick {production.tick}", True), (plan.env, False)):
+        names = [name for name in left if plan.tables[name].shared == is_shared]
+        if names:
+            yield f"Read from {whose}: {', '.join(names)}"
+    if not plan.models:
+        yield f"Nothing to build: the selected tables are those of {PRODUCTION}'s tick {production.tick}"
+    elif not left:
+        yield f"Nothing is read from {PRODUCTION}: the build has all inputs of its models"
 
 
 def messages(plan: TickPlan) -> Iterator[str]:

@@ -90,6 +90,8 @@ def _source(source: Source) -> list[object]:
     if source.drop_where:
         # Not the reasons: no table stores them.
         known.append(["drop_where", drops.canonical(source)])
+    if source.recent is not None:
+        known.append(["recent", source.recent.column, source.recent.since])
     return known
 
 

@@ -13,20 +13,26 @@ from sqlrun.incremental.landing.query import Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import fingerprint
 from sqlrun.project import Expectation, Project, Seed, Source, Suite
-from sqlrun.publish.table_state import Published, TableState, is_source
+from sqlrun.publish.table_state import Published, TableSample, TableState, is_source
 
 PUBLIC_ROWS = f"{landing_query.REASON} is null"
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What is known before an engine starts: the compiled project and the fingerprint of each table."""
+    """What is known before an engine starts: the compiled project and the fingerprint of each table.
+
+    `sample` is that of an environment, whose landing models then have limited sources; `sampled` maps these models and
+    all above them to it.
+    """
 
     project: Project
     models: tuple[Compiled, ...]  # in graph order, views included
     rules: Mapping[str, tuple[Rule, ...]]
     suites: Mapping[str, Suite]
     prints: Mapping[str, str]
+    sample: TableSample | None = None
+    sampled: Mapping[str, TableSample] = field(default_factory=dict)
 
     def model(self, name: str) -> Compiled:
         """Return a model by name."""

@@ -40,6 +40,28 @@ def table_of(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSample:
+    """A sample of the events that sources have: those after `since`, at first the last `minutes` before a tick.
+
+    >>> from datetime import timezone
+    >>> str(TableSample(180, datetime(2026, 1, 31, 9, 5, tzinfo=timezone.utc)))
+    'events after 2026-01-31 09:05 UTC (--sample 3h)'
+    """
+
+    minutes: int
+    since: datetime
+
+    @property
+    def length(self) -> str:
+        """Return the length as `--sample` takes it."""
+        units = ((1440, "d"), (60, "h"), (1, "m"))
+        return next(f"{self.minutes // n}{unit}" for n, unit in units if self.minutes % n == 0)
+
+    def __str__(self) -> str:
+        return f"events after {self.since:%Y-%m-%d %H:%M} UTC (--sample {self.length})"
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
 
@@ -48,7 +70,8 @@ class TableState:
     `as_of` is the time of the tick that last maintained the table; `content` the hash of a seed's rows, or
     of the rules that validated a landing table's lines, or a history's setting `hard_deletes`;
     `checksum` the sum of hashes of its rows (`checksums.py`), "" if unknown;
-    `complete` until where a landing table has whole transactions, None if it doesn't take them.
+    `complete` until where a landing table has whole transactions, None if it doesn't take them;
+    `sample` the sample that it was computed from, None for all rows.
     """
 
     path: str
@@ -60,6 +83,7 @@ class TableState:
     where: str = ""
     checksum: str = ""
     complete: CompleteTo | None = None
+    sample: TableSample | None = None
 
     def with_checksum(self, text: str) -> TableState:
         """Return this state with a checksum."""
@@ -97,6 +121,7 @@ def to_json(tables: Mapping[str, TableState]) -> str:
                 "where": t.where,
                 "checksum": t.checksum,
                 **({} if t.complete is None else {"complete": _complete_json(t.complete)}),
+                **({} if t.sample is None else {"sample": [t.sample.minutes, t.sample.since.isoformat()]}),
             }
             for name, t in tables.items()
         },
@@ -123,6 +148,7 @@ def from_json(text: str) -> dict[str, TableState]:
             where=t.get("where", ""),
             checksum=t.get("checksum", ""),
             complete=_complete_of(t.get("complete")),
+            sample=TableSample(t["sample"][0], parse_time(t["sample"][1])) if "sample" in t else None,
         )
         for name, t in json.loads(text).items()
     }

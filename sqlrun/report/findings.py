@@ -54,7 +54,8 @@ class About:
 
     `options` are the command-line options with which `show` reads the same tables. `tables` are all tables that the
     tick had to update, `parents` maps each to its inputs. `problem` is why the build ended early. `evidence` (of failed
-    checks) and `rules` (the arguments of all checks) are keyed by check id.
+    checks) and `rules` (the arguments of all checks) are keyed by check id. `sample` says which events an environment
+    has; "" for all.
     """
 
     project: str
@@ -69,6 +70,7 @@ class About:
     problem: str = ""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     rules: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    sample: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,7 @@ def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
         *(("Complete to", clean(text)) for text in sorted(map(str, landed))),
         ("Project", clean(about.project)),
         ("Environment", clean(about.env) or "production"),
+        *([("Sample", clean(about.sample))] if about.sample else []),
         ("Engine", clean(about.engine)),
         ("Profile", clean(about.profile)),
         ("Took", f"{result.seconds:,.1f} s"),

@@ -23,7 +23,7 @@ from sqlrun.load import unread_files
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor, maintenance, outcome_lines
 from sqlrun.pipeline import Prepared
-from sqlrun.plan import query_texts
+from sqlrun.plan import query_texts, sampling
 from sqlrun.project import Profile
 from sqlrun.publish import current_folders, environments, published_queries, warehouse_format
 from sqlrun.publish.catalog_tables import CatalogTables
@@ -114,6 +114,8 @@ class Session:
     ) -> None:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.display, self.console, self.clock, self.receipts = display, display.console, clock, receipts
+        # The project before a sample limits its sources, which may be another one in each tick.
+        self._whole = prepared
         self._stop = threading.Event()
         # DuckDB reads the few rows to check faster than a Spark job.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
@@ -206,6 +208,8 @@ class Session:
         self, engine: Any, ledger: Ledger, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]
     ) -> TickResult:
         args = {name: value for name, value in options.items() if value not in (None, (), False)}
+        sample = sampling.chosen(sampling.minutes_of(options.get("sample"), ledger.env), as_of, ledger.read().published)
+        self.prepared = replace(self._whole, workspace=sampling.applied(self._whole.workspace, sample))
         artifacts = Artifacts(self.root / "target", self.prepared.project.name, self.clock, args)
         about, started = self._about(ledger), self.clock()
         report_files.clear(self.root / "target")
@@ -230,6 +234,7 @@ class Session:
             say=self._say,
             check_timeout=target.check_timeout,
             fail_fast=options.get("fail_fast", False),
+            defer=options.get("defer", False),
             published=self._keep,
             current_folders=target.current_folders,
             catalog=self._catalog,
@@ -313,11 +318,13 @@ class Session:
         before, graph, project = ledger.read().published, self.prepared.graph, self.prepared.project
         options = f" --profile {quote(self.target.name)}" if self.target.name != project.profile else ""
         options += f" --env {quote(ledger.env)}" if ledger.env else ""
+        sample = self.prepared.workspace.sample
         return About(
             project=project.name,
             engine=self.target.engine,
             profile=self.target.name,
             env=ledger.env,
+            sample=str(sample) if sample else "",
             before=before.tick if before else 0,
             at=self.clock(),
             options=options,

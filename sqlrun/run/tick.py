@@ -15,7 +15,7 @@ from sqlrun.land import dead_letters, rule_changes
 from sqlrun.maintain import engine_selection, source_versions
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
-from sqlrun.plan import environment_sharing
+from sqlrun.plan import environment_sharing, sampling
 from sqlrun.plan.plan import NOTHING, tick_plan
 from sqlrun.plan.values import SourceTable, TickPlan, Workspace
 from sqlrun.project import DEFAULTS, Connection
@@ -60,6 +60,7 @@ class Request:
     accept_unexplained: bool = False  # publish even if lines of a source are unaccounted for
     connections: Mapping[str, Connection] = field(default_factory=dict)
     fail_fast: bool = False  # begin no further step after one has failed
+    defer: bool = False  # in an environment: say from where it reads what it doesn't build
     current_folders: bool = False  # create a folder with a path that stays for each table
     catalog: CatalogTables | None = None  # follows the folders
 
@@ -107,6 +108,10 @@ def _tick(
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
         emit(Told(text, is_news=bool(plan.promoted or plan.notes)))
+    for text in environment_sharing.deferred(plan, other_environments) if request.defer else ():
+        emit(Told(text))
+    for text in sampling.messages(workspace, plan.env):
+        emit(Told(text))
     # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
     states |= {name: table.state for name, table in plan.tables.items() if table.is_source and table.state is not None}

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from sqlrun.errors import UsageError
+from sqlrun.runtime.alternative_option import Alternative
 from sqlrun.runtime.clock import parse_duration
 from sqlrun.simulate.settings import Settings, parse_moment
 
@@ -76,11 +77,25 @@ def _rate_options(function: Any) -> Any:
     show_default=True,
     help="Folder to write to; one that has files is continued where it ends.",
 )
-@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Length of the history.  [default: 192, 8 days]")
-@click.option("--orders", type=click.IntRange(1), help="Length of the history, as about how many orders it has.")
+@click.option(
+    "--hours",
+    cls=Alternative,
+    excludes=("orders", "start"),
+    type=click.FloatRange(0, min_open=True),
+    help="Length of the history.  [default: 192, 8 days]",
+)
+@click.option(
+    "--orders",
+    cls=Alternative,
+    excludes=("hours", "start"),
+    type=click.IntRange(1),
+    help="Length of the history, as about how many orders it has.",
+)
 @click.option(
     "--from",
     "start",
+    cls=Alternative,
+    excludes=("hours", "orders"),
     metavar="TIME",
     callback=_TIME,
     help="Start of the history, UTC, like 2026-11-21 or 2026-11-21T12:05Z.",
@@ -187,7 +202,11 @@ def command(
     _check_kafka_options(context, to_kafka)
     end = ends[0] if ends else None
     if live and end is not None:
-        raise click.UsageError("--live and --to can't be combined.")
+        sources = [context.get_parameter_source(name) for name in ("live", "until")]
+        if sources.count(ParameterSource.COMMANDLINE) != 1:
+            raise click.UsageError("--live and --to can't be combined.")
+        live = sources[0] is ParameterSource.COMMANDLINE
+        end = None if live else end
     if history_step % step:
         raise click.UsageError("--history-step must be a multiple of --step.")
     # This imports numpy, which would slow down other commands.
@@ -232,9 +251,9 @@ def write_sample(out: Path) -> None:
 
 
 def _check_kafka_options(context: click.Context, to_kafka: bool) -> None:
-    """Reject options that have no effect."""
+    """Reject options of the command line that have no effect. A variable counts for all uses of the command."""
     for name in ("out",) if to_kafka else ("topic", "partitions", "profile", "connection"):
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(
                 f"--{name} can't be combined with --to kafka." if to_kafka else f"--{name} requires --to kafka."
             )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from dataclasses import replace
 
-from sqlrun.errors import UsageError
 from sqlrun.graph.graph import Graph
-from sqlrun.graph.selectors import default, select
-from sqlrun.load.yaml_reader import did_you_mean
+from sqlrun.graph.selectable_tests import BETWEEN, SelectableTest
+from sqlrun.graph.selectors import select_tests
 from sqlrun.project import Macro, Project, UnitTest
 
-METHOD = "test_name:"
-BETWEEN = "::"
 # Results of tests in an earlier run, by key.
 Statuses = Mapping[str, str]
 WRONG = ("fail", "error")
@@ -36,47 +33,20 @@ def key_of(test: UnitTest) -> str:
 def chosen(
     graph: Graph, tests: Sequence[UnitTest], include: Iterable[str], exclude: Iterable[str] = ()
 ) -> tuple[UnitTest, ...]:
-    """Return the tests that selectors match: models, `MODEL::test`, `test_name:x` or a test's own tag.
+    """Return the tests that selectors match: models, `MODEL::test`, `test_name:x`, `test_type:unit` or a test's tag.
 
     `*` stands for any letters. A comma intersects; spaces and several selectors unite. Without selectors, all match.
 
     Raises: UsageError for a selector that matches neither a test nor a node, with the nearest names.
     """
-    include, exclude = tuple(include), tuple(exclude)
-    if not include and not exclude:
-        include = default(graph)
-    wanted = _union(graph, tests, include) if include else set(range(len(tests)))
-    wanted -= _union(graph, tests, exclude)
-    return tuple(test for place, test in enumerate(tests) if place in wanted)
-
-
-def _union(graph: Graph, tests: Sequence[UnitTest], texts: Iterable[str]) -> set[int]:
-    found: set[int] = set()
-    for text in texts:
-        for part in text.split() or [""]:
-            found |= set.intersection(*(_matched(graph, tests, one) for one in part.split(",")))
-    return found
-
-
-def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
-    if text.startswith(METHOD) or BETWEEN in text:
-        wanted = text.removeprefix(METHOD)
-        named = [test.name if BETWEEN not in wanted else key_of(test) for test in tests]
-        found = {place for place, name in enumerate(named) if fnmatchcase(name, wanted)}
-        if not found:
-            near = did_you_mean(wanted, named) or " `sqlrun test` lists all unit tests."
-            raise UsageError(f"unknown unit test `{wanted}`.{near}")
-        return found
-    # A tag may belong to tests only; the graph of models doesn't know it then.
-    tag = text.removeprefix("tag:") if text.startswith("tag:") else None
-    found = {place for place, test in enumerate(tests) if tag and any(fnmatchcase(t, tag) for t in test.tags)}
-    try:
-        models = set(select(graph, (text,)))
-    except UsageError:
-        if not found:
-            raise
-        models = set()
-    return found | {place for place, test in enumerate(tests) if test.model in models and not test.macro}
+    selectable = {
+        str(place): SelectableTest(
+            "" if test.macro else test.model, "unit", (test.name,), test.place.file, key_of(test), test.tags
+        )
+        for place, test in enumerate(tests)
+    }
+    wanted = select_tests(replace(graph, tests=selectable), include, exclude)
+    return tuple(test for place, test in enumerate(tests) if str(place) in wanted)
 
 
 def failed(tests: Sequence[UnitTest], before: Statuses) -> tuple[tuple[UnitTest, ...], tuple[str, ...]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlrun import pipeline
+from sqlrun.graph.selectors import names_tests
 from sqlrun.pipeline import Prepared
 from sqlrun.project import UnitTest
 from sqlrun.report.build_display import UnitTestRun
@@ -41,6 +42,8 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
         tests = _failed(root, prepared, tests, console)
     elif not tests:
         console.print(shown.NOTHING, "warning")
+        if names_tests(prepared.graph, (*options["select"], *options["exclude"])):
+            console.print("`sqlrun check` evaluates checks.", "warning")
     results = run_tests(root, prepared, tests, console, options, cache)
     if options["junit"]:
         atomic_files.put(options["junit"], junit(prepared.project.name, results, known_of(prepared)))

@@ -14,6 +14,7 @@ def shop(tmp_path: Path) -> Path:
     project(
         tmp_path,
         models__a_sql="select id from {{ ref('raw') }}",
+        models__b_yml="models:\n  - {name: b, columns: [{name: id, data_type: int, tests: [not_null]}]}\n",
         models__b_sql="select id from {{ ref('a') }}",
         models__c_sql="select id from {{ ref('b') }}",
         selectors_yml="selectors:\n  - {name: ends, definition: {union: [a, c]}}\n",
@@ -35,6 +36,9 @@ def shop(tmp_path: Path) -> Path:
         ("--selector ends -s a", None),
         ("--selector end", None),
         ("a", None),
+        ("-s b,test_name:not_null", "not_null_b_id"),
+        ("-s b --exclude test_type:unit", "b not_null_b_id"),
+        ("-s test_name:nothing", None),
     ],
 )
 def test_ls(shop: Path, words: str, names: str | None) -> None:
@@ -60,3 +64,21 @@ def test_a_mistake_in_selectors_yml_is_one_of_the_project(shop: Path) -> None:
 
     assert done.exit_code == 2
     assert "SR110 selectors.yml:2:31  unknown selector method `tags`" in done.output
+
+
+def test_commands_for_tables_select_no_tests(shop: Path) -> None:
+    for words in ("build", "compile", "plan"):
+        done = run(shop, *words.split(), "-s", "test_type:unit")
+        assert done.exit_code == 2 and "--exclude test_type:unit" in done.output, done.output
+
+
+def test_a_build_leaves_out_unit_tests(shop: Path) -> None:
+    contract = shop / "models" / "b.yml"
+    contract.write_text(
+        contract.read_text()
+        + "unit_tests:\n  - {name: wrong, model: b, given: [{input: ref('a'), rows: [{id: 1}]}], expect: {rows: []}}\n"
+    )
+
+    assert run(shop, "build").exit_code == 1
+    assert run(shop, "build", "--exclude", "test_type:unit", "c").exit_code == 0
+    assert run(shop, "build", "--exclude", "test_type:data").exit_code == 2

@@ -270,6 +270,37 @@ def test_nothing_to_check_is_said(root: Path) -> None:
     assert "No selected table has a check" in done.output
 
 
+ROWS, QUERY = "expect_table_row_count_to_be_between", "unexpected_rows_expectation"
+
+
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        ("-s test_name:not_null,stg_sales", {"expect_column_values_to_not_be_null"}),
+        ("-s stg_sales --exclude test_name:not_null test_name:expect_c*", {ROWS, QUERY}),
+        ("-s stg_sales,test_type:singular", {QUERY}),
+        ("-s test_name:expect_column_to_exist stg_sales,test_type:singular", {"expect_column_to_exist", QUERY}),
+        ("-s test_type:unit", set()),
+        ("--selector rows", {ROWS}),
+        ("-s selector:rows+1 --exclude mart_hour+", {ROWS}),
+    ],
+)  # fmt: skip
+def test_checks_are_selected_by_name_and_by_type(root: Path, words: str, types: set[str]) -> None:
+    (root / "selectors.yml").write_text(
+        "selectors:\n  - name: rows\n    definition:\n      intersection:\n        - {method: fqn, value: stg_sales}\n"
+        "        - {method: test_name, value: '*row_count*'}\n"
+    )
+    found = json.loads(run(root, "--json", *words.split()).stdout)
+
+    assert {one["expectation"] for table in found["tables"] for one in table["checks"]} == types
+
+
+def test_a_test_method_without_a_match_is_an_error(root: Path) -> None:
+    wrong = run(root, "-s", "test_name:nut_null")
+    assert wrong.exit_code == 2 and "Did you mean `not_null`?" in wrong.output
+    assert "`sqlrun test` runs unit tests" in run(root, "-s", "test_type:unit").output
+
+
 def test_a_tick_that_never_was_is_refused(root: Path) -> None:
     done = run(root, "--tick", "9")
 

@@ -51,9 +51,10 @@ def test_a_failed_build_is_repeated_with_its_selection(cafe: Path) -> None:
 
 def test_a_killed_build_is_repeated(tmp_path: Path) -> None:
     """Its results have its options and no outcome."""
-    written(tmp_path, select=["a"], exclude=["b"], env="dev", as_of="2026-11-20", accept_lost_files=True, step="5m")
+    environment = {"env": "dev", "sample": "3h", "defer": True}
+    written(tmp_path, select=["a"], exclude=["b"], as_of="2026-11-20", accept_lost_files=True, step="5m", **environment)
 
-    assert last_build(tmp_path) == {"select": ("a",), "exclude": ("b",), "env": "dev", "as_of": "2026-11-20"}
+    assert last_build(tmp_path) == {"select": ("a",), "exclude": ("b",), "as_of": "2026-11-20"} | environment
 
 
 def test_a_tick_without_a_time_of_its_own_is_repeated_now(tmp_path: Path) -> None:

@@ -475,8 +475,8 @@ def test_a_dropped_environment_leaves_tables_of_others(prod: Site) -> None:
     prod.tick(START)
     before, taken = prod.everything(), paths(prod)["mart_best"]
     rows = {row[0]: row[1:] for row in environment_commands.listed(prod.ledger)}
-    assert rows["dev"] == (1, f"{START:%Y-%m-%d %H:%M}", 2, 5)
-    assert rows["prod"][2:] == (7, 0)
+    assert rows["dev"] == (1, f"{START:%Y-%m-%d %H:%M}", 2, 5, "")
+    assert rows["prod"][2:] == (7, 0, "")
 
     gone = environment_commands.drop(dev.ledger, NOW)
 

@@ -37,7 +37,7 @@ HOMES = {
     "delta": {"engines.spark.engine"},
     "great_expectations": {"check.great_expectations"},
     "pandas": {"check.great_expectations"},
-    "click": {"cli", "simulate.command"},
+    "click": {"cli", "runtime.alternative_option", "simulate.command"},
     "rich": {"report.console"},
     "pytest": {"unit_tests.plugin"},
     "numpy": {"simulate.orders", "simulate.broken_lines"},

@@ -57,13 +57,15 @@ def test_commands() -> None:
 
 def test_options() -> None:
     found = rows("Options")
-    known = {*as_dbt.MANY, *as_dbt.ONE, *as_dbt.NOTHING, *as_dbt.FLAGS}
+    known = {*as_dbt.MANY, *as_dbt.ONE, *as_dbt.NOTHING, *as_dbt.FLAGS, "--no-defer"}
 
     assert {word for word, status in found.items() if status != "refused"} == known
     assert found.pop("--args") == "same"
     assert is_refused("build", "--args", "{}") and not is_refused("run-operation", "m", "--args", "{a: 1}")
     for word, status in found.items():
-        values = {"--vars": ["{}"], "--threads": ["2"]}.get(word, ["x"] if word in as_dbt.ONE else [])
+        values = {"--vars": ["{}"], "--threads": ["2"], "--sample": ["3 hours"]}.get(
+            word, ["x"] if word in as_dbt.ONE else []
+        )
         assert is_refused("build", word, *values) == (status == "refused"), word
         if status == "ignored":
             assert as_dbt.translated(["build", word, *values], {}) == as_dbt.translated(["build"], {}), word

@@ -35,6 +35,12 @@ def test_all_tests_run_and_are_counted(tmp_path: Path) -> None:
         (["-s", "test_name:a_line_is_a_line"], ["lines::a_line_is_a_line"]),
         (["-s", "+totals", "--exclude", "test_name:free*"], ["lines::a_line_is_a_line", "totals::prices_are_added"]),
         (["-s", "totals,test_name:p*"], ["totals::prices_are_added"]),
+        (["-s", "test_type:unit,lines", "unit_test:p*"], ["lines::a_line_is_a_line", "totals::prices_are_added"]),
+        (
+            ["-s", "totals", "--exclude", "test_type:data"],
+            ["totals::prices_are_added", "totals::free_lines_are_left_out"],
+        ),
+        (["-s", "totals", "--exclude", "test_type:unit"], []),
         (["-s", "lines totals::p*"], ["lines::a_line_is_a_line", "totals::prices_are_added"]),
     ],
 )
@@ -51,6 +57,8 @@ def test_tests_are_selected_by_model_and_by_name(selectors: list[str], expected:
         ("totals::price_are_added", "Did you mean `totals::prices_are_added`?"),
         ("test_name:nothing_like_it", "unknown unit test `nothing_like_it`"),
         ("totale", "Did you mean `totals`?"),
+        ("test_type:units", "Did you mean `unit`?"),
+        ("+unit_test:prices_are_added", "tests have no neighbors"),
     ],
 )
 def test_a_selector_that_matches_nothing_is_an_error(selector: str, message: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sqlrun.incremental.landing import fields as landing_fields
 from sqlrun.incremental.landing import line_grammar, line_pattern, undeclared_fields
 from sqlrun.incremental.landing.shape import Shape, shape_of
 from sqlrun.incremental.stages import Stage
-from sqlrun.project import BLANK_LINE, FILTERED, Source
+from sqlrun.project import BLANK_LINE, FILTERED, OUTSIDE_SAMPLE, Source
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
@@ -85,10 +85,11 @@ def query(
 def drops(stage: Stage, source: Source) -> tuple[str, ...]:
     """Return the reasons why lines other than blank ones can be left out; () if none can.
 
-    They are in the order in which they are tested: the source's drop rules, then the model's own WHERE.
+    They are in the order in which they are tested: the sample, the source's drop rules, then the model's own WHERE.
     """
     filters = _shape(stage).condition is not None
-    return (*(rule.reason for rule in source.drop_where), *([FILTERED] if filters else []))
+    sampled = [OUTSIDE_SAMPLE] if source.recent is not None else []
+    return (*sampled, *(rule.reason for rule in source.drop_where), *([FILTERED] if filters else []))
 
 
 def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect, with_dropped: bool) -> str:
@@ -273,12 +274,15 @@ def _reasons(source: Source, dialect: Dialect) -> str:
 def _modelled(stage: Stage, source: Source, dialect: Dialect) -> str:
     """Return the analyst's query over the typed rows; an expression that fails is NULL, so that the tick goes on.
 
-    A line for which a drop rule is true isn't a row, unless it has a reason for quarantine.
+    A line for which a drop rule is true isn't a row, unless it has a reason for quarantine. A line outside of the
+    sample is never a row.
     """
     items, condition = _selected(stage, dialect)
     tests = [sql.attempted(condition, dialect)] if condition is not None else []
     tests += [f"not coalesce({test}, false)" for _, test in drop_tests(source, dialect)]
-    where = f" where ({' and '.join(tests)}) or {REASON} is not null" if tests else ""
+    both = [f"(({' and '.join(tests)}) or {REASON} is not null)"] if tests else []
+    both += _in_sample(stage, source, dialect)
+    where = f" where {' and '.join(both)}" if both else ""
     return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {items} from _typed{where}"
 
 
@@ -288,7 +292,9 @@ def _modelled_or_dropped(stage: Stage, source: Source, dialect: Dialect) -> str:
     blank = f"coalesce({line_grammar.stripped('_raw', dialect)}, '') = ''"
     # A line of blanks is no object; only such lines are trimmed.
     unread = f"{REASON} in ('{NO_OBJECT}', '{line_grammar.TOO_LONG}')"
-    cases = [f"when {unread} and {blank} then '{BLANK_LINE}'", f"when {REASON} is not null then null"]
+    cases = [f"when {unread} and {blank} then '{BLANK_LINE}'"]
+    cases += [f"when not {test} then '{OUTSIDE_SAMPLE}'" for test in _in_sample(stage, source, dialect)]
+    cases.append(f"when {REASON} is not null then null")
     cases += [f"when {test} then {sql.string(reason, dialect)}" for reason, test in drop_tests(source, dialect)]
     if condition is not None:
         cases.append(f"when not coalesce({sql.attempted(condition, dialect)}, false) then '{FILTERED}'")
@@ -316,6 +322,16 @@ def _shape(stage: Stage) -> Shape:
 def drop_tests(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
     """Return the reason and the test of each drop rule, over the source's typed columns; a test that fails is NULL."""
     return [(reason, sql.attempted(tree, dialect)) for reason, tree in landing_drops.conditions(source)]
+
+
+def _in_sample(stage: Stage, source: Source, dialect: Dialect) -> list[str]:
+    """Return the test that a line's event is in the sample, false for a line without a time; [] without a sample."""
+    if source.recent is None:
+        return []
+    shape, column = dict(_shape(stage).items), source.recent.column
+    kinds = {c.name: c.type for c in stage.columns}
+    at = sql.attempted(shape[column], dialect, kinds[column])
+    return [f"coalesce({at} > {sql.timestamp(datetime.fromisoformat(source.recent.since), dialect)}, false)"]
 
 
 def _judged(stage: Stage, rules: Sequence[Rule], with_dropped: bool = False) -> str:
