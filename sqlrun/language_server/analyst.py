@@ -6,10 +6,11 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlrun.language_server import frames
 from sqlrun.language_server.findings import Finding
-from sqlrun.language_server.index import Index, Template
+from sqlrun.language_server.index import Index
 
 # A look that takes longer is given up, with its process.
 MOST_SECONDS = 120.0
@@ -63,8 +64,8 @@ class Analyst:
             message = json.loads(await process.stdout.readexactly(int.from_bytes(head, "big")))
             index = self.indexes.get(root, Index())
             if message["do"] == "done":
-                findings, templates = frames.heard(message)
-                self.indexes[root] = _with(index, templates)
+                findings, templates, origins = frames.heard(message)
+                self.indexes[root] = replace(index, templates=templates, origins=origins)
                 self._publish(root, findings)
                 return
             self.indexes[root] = index.with_nouns(frames.nouns(message["nouns"]), message["gone"])
@@ -75,7 +76,3 @@ class Analyst:
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             process.kill()
-
-
-def _with(index: Index, templates: tuple[Template, ...]) -> Index:
-    return Index(index.nouns, templates, index.names)

@@ -122,6 +122,7 @@ def hover(thing: Noun | Known | Template | None, index: Index) -> str:
             lines = [f"**{thing.name}** `{typed(thing)}`".replace(" ``", ""), thing.description]
             home = next((noun for noun in index.nouns.values() if thing in noun.columns), None)
             lines += [f"from `{home.key}`"] if home is not None else []
+            lines += [index.origins.get(home.key, {}).get(thing.name, "")] if home is not None else []
         case Template():
             lines = [f"`{f'{thing.package}.' if thing.package else ''}{thing.signature}`"]
         case None:

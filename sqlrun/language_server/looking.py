@@ -9,7 +9,8 @@ from pathlib import Path
 from sqlrun import pipeline, project_files
 from sqlrun.errors import Place, Problem, ProjectError, SqlrunError, first_line
 from sqlrun.language_server.findings import Finding, all_of, turned
-from sqlrun.language_server.index import Noun, Template, nouns_of, templates_of
+from sqlrun.language_server.index import Noun, Origins, Template, nouns_of, templates_of
+from sqlrun.language_server.origins import Traced
 from sqlrun.language_server.remembered import Memory
 from sqlrun.load import folder, profile, settings
 from sqlrun.pipeline import Prepared
@@ -18,11 +19,12 @@ from sqlrun.runtime.disk_cache import Cache
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is known after a look: findings, nouns by key, and macros."""
+    """What is known after a look: findings, nouns by key, macros, and what columns of open models are made of."""
 
     findings: tuple[Finding, ...]
     nouns: Mapping[str, Noun]
     templates: tuple[Template, ...]
+    origins: Origins = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -35,13 +37,14 @@ class Looker:
     templates: tuple[Template, ...] = ()
     saved: Mapping[str, Noun] = field(default_factory=dict)
     cache: Cache | None = None
+    origins: Traced = field(default_factory=Traced)
 
     def look(self, texts: Mapping[str, str]) -> Look:
         """Return what is known of the project with some texts, by their names in it, instead of its files."""
         unsaved = {name: text for name, text in texts.items() if not _is_saved(self.root / name, text)}
         if unsaved and not self.saved:
             self._look({})
-        return self._look(unsaved, [name for name in texts if name.endswith(".sql")])
+        return self._look(unsaved, list(texts))
 
     def _look(self, unsaved: Mapping[str, str], opened: Sequence[str] = ()) -> Look:
         try:
@@ -51,7 +54,7 @@ class Looker:
             findings = all_of(error.problems, error.following)
         except (SqlrunError, OSError) as error:
             findings = all_of([Problem("", Place(settings.FILE), first_line(error))], 0)
-        return Look((*findings, *turned(self.saved, self.nouns)), self.nouns, self.templates)
+        return Look((*findings, *turned(self.saved, self.nouns)), self.nouns, self.templates, self.origins.texts)
 
     def _read(self, opened: Sequence[str], *, is_saved: bool) -> list[Finding]:
         cache = self._opened(is_saved=is_saved)
@@ -61,6 +64,7 @@ class Looker:
         try:
             prepared = pipeline.of_loaded(loaded, cache, self.memory.attempts)
             self.memory.learn(loaded, prepared.queries)
+            self.origins.trace(prepared, opened)
             target = profile.load(self.root, loaded.project.profile)
             # To bind 1,000 models takes a minute, so only models that are open are bound.
             if names := [model.name for model in loaded.project.models if model.file in opened]:

@@ -95,6 +95,8 @@ def test_a_whole_session(tmp_path: Path) -> None:
         file.write_text(DAYS)
         editor.change(file, DAYS, 3)
         await editor.until(lambda: editor.codes(file) == [])
+        shown = await editor.client.text_document_hover_async(types.HoverParams(of, types.Position(4, 25)))
+        assert shown is not None and "computed from rows of orders by `count(*)`" in str(shown.contents)
 
     session(play)
 
