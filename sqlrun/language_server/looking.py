@@ -11,7 +11,10 @@ from sqlrun.errors import Place, Problem, ProjectError, SqlrunError, first_line
 from sqlrun.language_server.findings import Finding, all_of, turned
 from sqlrun.language_server.index import Noun, Origins, Template, nouns_of, templates_of
 from sqlrun.language_server.origins import Traced
+from sqlrun.language_server.refusal import RefusedError
 from sqlrun.language_server.remembered import Memory
+from sqlrun.language_server.rename import Renames, renamed
+from sqlrun.language_server.rename_changes import Cursor
 from sqlrun.load import folder, profile, settings
 from sqlrun.pipeline import Prepared
 from sqlrun.runtime.disk_cache import Cache
@@ -45,6 +48,30 @@ class Looker:
         if unsaved and not self.saved:
             self._look({})
         return self._look(unsaved, list(texts))
+
+    def rename(self, texts: Mapping[str, str], cursor: Cursor, new: str) -> Renames:
+        """Return the changes of files that rename the column at a cursor.
+
+        Raises: RefusedError, with one sentence that says why it can't be renamed.
+        """
+        unsaved = {name: text for name, text in texts.items() if not _is_saved(self.root / name, text)}
+
+        def again(new_texts: Mapping[str, str]) -> Prepared:
+            with folder.unsaved(self.root, {**unsaved, **new_texts}):
+                return self._prepared()
+
+        with folder.unsaved(self.root, unsaved):
+            try:
+                prepared = self._prepared()
+            except ProjectError as error:
+                problem = error.problems[0]
+                message = f"the project has a problem, which has to be fixed first: {problem.place}: {problem.message}"
+                raise RefusedError(message) from error
+            return renamed(prepared, cursor, new, again)
+
+    def _prepared(self) -> Prepared:
+        cache = self._opened(is_saved=False)
+        return pipeline.of_loaded(project_files.read(self.root, cache), cache, self.memory.attempts)
 
     def _look(self, unsaved: Mapping[str, str], opened: Sequence[str] = ()) -> Look:
         try:
