@@ -193,10 +193,11 @@ class Names:
             return False
         if isinstance(parent.parent, exp.Star):
             return any(symbol.owner != ROOT for symbol in chosen)
-        select = parent.find_ancestor(exp.Select)
-        # ORDER BY, GROUP BY and others may name a column of their own SELECT.
-        items = select.expressions if select is not None else []
-        return any(self.named.get(_naming(item), None) in chosen for item in items if _named_so(item, node.name))
+        # ORDER BY, GROUP BY and others may name a column of their own query: of a union by its first SELECT.
+        query = parent.find_ancestor(exp.Select, exp.SetOperation)
+        query = _selects(query)[0] if isinstance(query, exp.SetOperation) else query
+        items = query.expressions if query is not None else []
+        return any(self.named.get(_naming(item)) in chosen for item in items if _named_so(item, node.name))
 
     def _branches(self, found: Mapping[int, Edit], old: str, new: str) -> Iterator[Edit]:
         """Yield the changes of aliases in the other SELECTs of a set operation, which have no meaning but look odd."""

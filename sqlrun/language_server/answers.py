@@ -105,6 +105,11 @@ def to_rename(text: str, offset: int, index: Index, file: str) -> tuple[cursor.A
         return None, ""
     if not file.endswith(".sql"):
         return (here if any(noun.column(here.word) for noun in index.nouns.values()) else None), ""
+    if here.kind == "macro":  # a name that a tag passes on
+        known = tables.aliases(text, here.end, index).values()
+        return (
+            here if any(one.name.lower() == here.word.lower() for columns in known for one in columns) else None
+        ), ""
     thing, own = found(text, offset, index, file), index.of_file(file)
     if not isinstance(thing, Known):
         return None, ""

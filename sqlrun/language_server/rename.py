@@ -102,6 +102,9 @@ def _prove(found: Renaming, after: Prepared, texts: Mapping[str, str]) -> None:
         wanted = [(_renamed(found, before.name, column.name), column.type) for column in before.rendered.model.columns]
         if [(column.name, column.type) for column in now.rendered.model.columns] != wanted:
             raise RefusedError(f"the new name would change other columns of `{before.name}`")
+        named = [tuple(_renamed(found, before.name, name) for name in names) for names in _keys(before.rendered)]
+        if named != _keys(now.rendered):
+            raise RefusedError(f"`{before.name}` names `{found.old}` in its settings, in a form that can't be changed")
         if before.name in found.chosen or before.name in readers:
             expected = applied(before.rendered.sql, found.edits.get(before.name, ()))
             _require_same(found, now.rendered, expected, same=nameless(before.tree, old) == nameless(now.tree, new))
@@ -119,6 +122,12 @@ def _prove(found: Renaming, after: Prepared, texts: Mapping[str, str]) -> None:
     strategies = [{m.name: m.own.strategy for m in one.workspace.tables} for one in (found.prepared, after)]
     if strategies[0] != strategies[1]:
         raise RefusedError("the new name would change how a model is maintained")
+
+
+def _keys(rendered: Rendered) -> list[tuple[str, ...]]:
+    """Return the columns that a model's contract and settings name."""
+    model, config = rendered.model, rendered.config
+    return [model.grain, (model.event_time,), config.partition_by, (config.updated_at,), config.check_cols]
 
 
 def _renamed(found: Renaming, model: str, column: str) -> str:

@@ -15,6 +15,8 @@ from sqlrun.graph.column_names import Edit, Symbol
 from sqlrun.project import Rendered
 
 TAG = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
+# Arguments of config() that name columns.
+CONFIG = re.compile(r"\b(?:partition_by|updated_at|check_cols)\s*=\s*(\[[^\]]*\]|\([^)]*\)|'[^']*'|\"[^\"]*\")")
 # A line with more tags isn't aligned with what it is rendered to.
 MOST_TAGS = 20
 TEXT = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
@@ -53,7 +55,8 @@ def changes(rendered: Rendered, edits: Iterable[Edit], old: str, new: str) -> Te
         if at is not None:
             made.changes.add(text.change(at, len(word), edit.text))
             continue
-        found = list(_in_tags(text.source, near, old)) or list(_in_tags(text.source, text.tags, old))
+        found = text.passed(near, edit.start, old)
+        found = found or [*_in_tags(text.source, near, old)] or [*_in_tags(text.source, text.tags, old)]
         if not found:
             made.lost = made.lost or text.line(edit.start)
         elif edit.naming is not None:
@@ -61,6 +64,16 @@ def changes(rendered: Rendered, edits: Iterable[Edit], old: str, new: str) -> Te
         else:
             made.changes |= {text.change(hit, len(old), new) for hit in found}
     return made
+
+
+def config_changes(rendered: Rendered, old: str, new: str) -> Iterator[Change]:
+    """Yield the changes of a template's `config()` that name a column of its own model."""
+    text = _Text(rendered)
+    for start, end in text.tags:
+        for call in CONFIG.finditer(text.source, start, end):
+            for quoted in TEXT.finditer(text.source, call.start(1), call.end(1)):
+                if quoted[0][1:-1].lower() == old.lower():
+                    yield text.change(quoted.start() + 1, len(old), new)
 
 
 class _Text:
@@ -95,6 +108,15 @@ class _Text:
         outside = [hit for hit in _words(self.source, first, last, word) if not _inside(self.tags, hit)]
         is_made = any(True for _ in _in_tags(self.source, near, word))
         return (outside[0] if len(outside) == 1 and not is_made else None), near
+
+    def passed(self, tags: Iterable[tuple[int, int]], start: int, word: str) -> list[int]:
+        """Return the places of a word in the texts of tags that are rendered as they are, around a place."""
+        found = []
+        for hit, (first, last) in _quoted(self.source, tags, word):
+            begin = start - (hit - first)
+            if begin >= 0 and self.rendered.sql.startswith(self.source[first:last], begin):
+                found.append(hit)
+        return found
 
     def _end(self, first: int) -> int:
         """Return the end of a line, or of the line in which a tag ends that began in it."""
@@ -133,11 +155,15 @@ def _inside(tags: Iterable[tuple[int, int]], at: int) -> bool:
 
 def _in_tags(source: str, tags: Iterable[tuple[int, int]], word: str) -> Iterator[int]:
     """Yield the places of a word in the texts in quotes of some tags."""
+    return (hit for hit, _ in _quoted(source, tags, word))
+
+
+def _quoted(source: str, tags: Iterable[tuple[int, int]], word: str) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the places of a word in the texts in quotes of some tags, each with the beginning and end of the text."""
     for start, end in tags:
-        if source.startswith("{#", start):
-            continue
-        for quoted in TEXT.finditer(source, start, end):
-            yield from _words(source, quoted.start() + 1, quoted.end() - 1, word)
+        for quoted in TEXT.finditer(source, start, end) if not source.startswith("{#", start) else ():
+            inside = quoted.start() + 1, quoted.end() - 1
+            yield from ((hit, inside) for hit in _words(source, *inside, word))
 
 
 def _words(source: str, start: int, end: int, word: str) -> Iterator[int]:

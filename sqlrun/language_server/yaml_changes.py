@@ -10,7 +10,7 @@ from sqlrun.errors import Place
 from sqlrun.graph.sql_words import UnclearError, words_to_rename
 from sqlrun.language_server.refusal import RefusedError
 from sqlrun.language_server.template_names import Change
-from sqlrun.language_server.yaml_names import CONDITION, CSV, FIXTURE, SQL, Mention, Mentions, Words
+from sqlrun.language_server.yaml_names import CONDITION, CSV, FIXTURE, REASONED, SQL, Mention, Mentions, Words
 from sqlrun.test_definitions.declared_rows import passage_of
 
 # Plain words of YAML that are no texts.
@@ -127,5 +127,7 @@ def _found(words: Words, wanted: Wanted) -> Iterator[tuple[int, int]]:
                 if name.lower() == wanted.old.lower():
                     yield before + start + field.index(name), len(name)
                 start += len(field) + 1
-        case kind if kind == FIXTURE:
+        case kind if kind == REASONED and words.text.startswith(f"{wanted.old}: "):
+            yield 0, len(wanted.old)
+        case kind if kind in (REASONED, FIXTURE):
             return

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlrun.errors import Place
 from sqlrun.expectations.catalogue import CATALOGUE
+from sqlrun.incremental.landing.query import REASON
 from sqlrun.load.constraints import REF
 from sqlrun.load.yaml_reader import Reader
 
-SQL, CONDITION, CSV, FIXTURE = "sql", "condition", "csv", "fixture"
+SQL, CONDITION, CSV, FIXTURE, REASONED = "sql", "condition", "csv", "fixture", "reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A text that may name columns of a table, and its place: SQL, a condition, CSV, or the name of a fixture."""
+    """A text that may name columns of a table, and its place. A fixture's is its name."""
 
     table: str
     kind: str
@@ -111,6 +112,8 @@ class Mentions:
         expect = _mapping(node.get("expect"))
         self._content(expect, "rows", table)
         self._content(expect, "quarantined", model)
+        for row in _items(expect, "quarantined"):  # a reason begins with the column of the violated expectation
+            self._passage(row, REASON, model, REASONED)
         for key in ("came", "left"):
             self._content(_mapping(expect.get("changes")), key, table)
 

@@ -10,6 +10,8 @@ import pytest
 
 from sqlrun import pipeline
 from sqlrun.graph.nameless import nameless
+from sqlrun.language_server import answers
+from sqlrun.language_server.index import Index
 from sqlrun.language_server.looking import Looker
 from sqlrun.language_server.positions import offset_of, position_of
 from sqlrun.language_server.refusal import RefusedError
@@ -84,6 +86,8 @@ def of_reader(root: Path, sql: str, more: Mapping[str, str] | None = None) -> st
          "from {{ ref('orders') }} o",
          "select {{ doubled('o.amount') }} as a,\n  {{ doubled(\n    \"o.amount\") }} as b, o.amount as total "
          "from {{ ref('orders') }} o"),
+        ("select {{ doubled('o.total - r.total') }} as x from {{ ref('orders') }} o, {{ ref('raw_orders') }} r",
+         "select {{ doubled('o.amount - r.total') }} as x from {{ ref('orders') }} o, {{ ref('raw_orders') }} r"),
         ("with a as (select {% for c in ['id', 'total'] %}{{ c }},{% endfor %} 1 as one from {{ ref('orders') }})\n"
          "select id, total as paid from a",
          "with a as (select {% for c in ['id', 'amount'] %}{{ c }},{% endfor %} 1 as one from {{ ref('orders') }})\n"
@@ -308,6 +312,47 @@ def test_refusals(file: str, place: str, name: str, why: str, tmp_path: Path) ->
     assert str(refused.value).startswith(why)
 
 
+HISTORY = """{{ config(materialized='history', check_cols=['total', 'at']) }}
+select id, total, timestamp '2026-01-01 00:00:00' as at from {{ ref('raw_orders') }}"""
+
+
+def test_settings_in_a_query_name_the_new_column(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    contract = (
+        "models:\n  - name: kept\n    grain: [id, valid_from]\n    columns: [{name: id, data_type: string}, "
+        "{name: total, data_type: int}, {name: at, data_type: timestamp}, {name: valid_from, data_type: timestamp}, "
+        "{name: valid_to, data_type: timestamp}, {name: is_current, data_type: boolean}]\n"
+    )
+    texts = {"models/kept.sql": HISTORY, "models/kept.yml": contract}
+    for sql in (HISTORY, HISTORY.replace("check_cols=['total', 'at']", 'updated_at="at"')):
+        changed = renamed(root, "models/kept.yml", "name: |at", "seen_at", {**texts, "models/kept.sql": sql})
+        query = sql.replace('"at"', '"seen_at"').replace("'at'", "'seen_at'").replace("as at", "as seen_at")
+        assert changed == {"models/kept.sql": query, "models/kept.yml": contract.replace("name: at", "name: seen_at")}
+    with pytest.raises(RefusedError, match="`valid_to` is a column that sqlrun adds to the history `kept`"):
+        renamed(root, "models/kept.yml", "name: |valid_to", "ended_at", texts)
+
+
+def test_what_can_be_renamed_is_known_at_once(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    look = Looker(root).look({})
+    index = Index(templates=look.templates).with_nouns(look.nouns.values())
+
+    def asked(text: str, file: str = "models/new.sql") -> tuple[str, str]:
+        here, why = answers.to_rename(text.replace("|", ""), text.index("|"), index, file)
+        return here.word if here else "", why
+
+    assert asked("select to|tal from {{ ref('orders') }}") == ("total", "")
+    assert asked("select {{ doubled('to|tal') }} from {{ ref('orders') }}") == ("total", "")
+    assert asked("select {{ dou|bled('total') }} from {{ ref('orders') }}") == ("", "")
+    assert asked("select total from {{ ref('or|ders') }}") == ("", "")
+    assert asked("- {name: to|tal}", "models/orders.yml") == ("total", "")
+    assert asked("descri|ption: x", "models/orders.yml") == ("", "")
+    assert asked(ORDERS.replace("cast(total", "cast(to|tal"), "models/orders.sql") == ("total", "")
+    assert asked("select to|tal from {{ ref('raw_orders') }}") == (
+        "", "`total` is a column of the seed `raw_orders`. Rename it in a model: `total as NAME`",
+    )  # fmt: skip
+
+
 def test_columns_of_the_reference_project(tmp_path: Path) -> None:
     for name in ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures"):
         shutil.copytree(ROOT / name, tmp_path / name)
@@ -324,6 +369,10 @@ def test_columns_of_the_reference_project(tmp_path: Path) -> None:
             (tmp_path / one).write_text(text)
     tested = pipeline.prepare(tmp_path)
     assert {"placed_at", "is_void"} <= {column for query in tested.queries for column in query.columns}
+    # A reason of a quarantined line begins with the column.
+    events = orders.replace("stg_orders", "stg_order_events")
+    contract = renamed(tmp_path, f"{events}.yml", "name: stat|us", "state")[f"{events}.yml"]
+    assert '{_reason: "state: The platform' in contract
     with pytest.raises(RefusedError, match=r"_exposures.yml:18:19 names `restaurant_id` of several tables, also of"):
         renamed(tmp_path, f"{slots}.yml", "grain: [slot_date, slot_at, |restaurant_id]", "place_id")
     windows = "expectations/marts/restaurant_windows.yml"
