@@ -35,7 +35,8 @@ class Symbol:
 class Edit:
     """A change of the letters `start` to `end` of a rendered query.
 
-    `naming`: the column of a SELECT that would have to be renamed too, if the edit can't add its old name by `as`.
+    `naming`: the column that would have to be renamed too if the edit can't write `as`: that of the SELECT, or the one
+    that it takes.
     """
 
     start: int
@@ -180,7 +181,7 @@ class Names:
                 return Edit(start, end, f"{new} as {text}", made)
             return Edit(start, end, f"{new} as {text}") if _gives_its_name(node) else plain
         if made in chosen:
-            return plain if isinstance(parent, exp.Alias) else Edit(start, end, f"{text} as {new}")
+            return plain if isinstance(parent, exp.Alias) else Edit(start, end, f"{text} as {new}", read)
         return plain if read is None and self._follows(node, chosen) else None
 
     def _follows(self, node: exp.Identifier, chosen: frozenset[Symbol]) -> bool:

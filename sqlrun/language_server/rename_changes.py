@@ -191,8 +191,8 @@ class Renaming:
         made = template_names.changes(rendered, edits, self.old, self.new)
         if made.lost:
             raise RefusedError(
-                f"{rendered.model.file}:{made.lost} gets `{self.old}` from a macro or an expression of Jinja. Pass the "
-                "name to it as a text, then rename the column"
+                f"{rendered.model.file}:{made.lost} gets `{self.old}` from a macro or an expression of Jinja. Only "
+                "names in the query itself, and in texts that a tag passes on, can be changed"
             )
         return made
 

@@ -119,6 +119,24 @@ def test_a_star_to_the_end_is_the_same_column_in_all_models(tmp_path: Path) -> N
     assert renamed(root, "models/last.sql", "tota|l", "amount") == expected
 
 
+def test_a_macro_that_takes_and_gives_a_name_makes_one_column(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    (root / "macros/picked.sql").write_text(
+        "{% macro picked(table, columns) %}\nselect {{ columns | join(', ') }}\nfrom {{ table }}\n{% endmacro %}"
+    )
+    sql = "{{ picked(ref('orders'), ['id', 'total']) }}"
+    last = "select p.total from {{ ref('picks') }} as p"
+    expected = {
+        "models/orders.sql": ORDERS.replace("as total", "as amount"),
+        "models/orders.yml": CONTRACT.replace("name: total", "name: amount"),
+        "models/picks.sql": sql.replace("total", "amount"),
+        "models/last.sql": last.replace("p.total", "p.amount as total"),
+    }
+
+    for file, place in (("models/orders.yml", "name: tot|al"), ("models/last.sql", "p.|total")):
+        assert renamed(root, file, place, "amount", {"models/picks.sql": sql, "models/last.sql": last}) == expected
+
+
 def test_a_union_is_renamed_in_all_its_selects(tmp_path: Path) -> None:
     root = written(tmp_path)
     sql = (
