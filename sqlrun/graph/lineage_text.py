@@ -75,7 +75,7 @@ class _Drawing:
 
     def _told_of(self, value: Value) -> list[str]:
         made = self.lineage.derive(value)
-        lines = [f"{step.how}  {_short(step.text)}  {step.place}" for step in made.steps]
+        lines = [f"{step.how}  {short(step.text)}  {step.place}" for step in made.steps]
         lines = lines or ([made.how] if made.how == "copied" else [])
         if self.deciding:
             decided = [f"{node} ({', '.join(clauses)})" for node, clauses, _ in decides(self.lineage, value.item)]
@@ -136,5 +136,6 @@ def _named(value: Value) -> dict[str, str]:
     return {"node": value.item.node, "column": value.item.column, "field": value.field}
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return the text of an expression, cut if it is long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

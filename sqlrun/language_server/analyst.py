@@ -1,4 +1,4 @@
-"""The server's end of the worker: one look at a time, the newest texts next. Shell: processes."""
+"""The server's end of the worker: one look or rename at a time, the newest texts next. Shell: processes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from sqlrun.language_server import frames
 from sqlrun.language_server.findings import Finding
-from sqlrun.language_server.index import Index, Template
+from sqlrun.language_server.index import Index
 
 # A look that takes longer is given up, with its process.
 MOST_SECONDS = 120.0
@@ -29,6 +31,7 @@ class Analyst:
         self._wanted: dict[str, Texts] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._running: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
 
     def want(self, root: str, texts: Texts) -> None:
         """Look at a project soon, with the texts that there are then."""
@@ -42,29 +45,54 @@ class Analyst:
             root, texts = next(iter(self._wanted.items()))
             del self._wanted[root]
             try:
-                await asyncio.wait_for(self._look(root, texts()), MOST_SECONDS)
+                async with self._lock:
+                    await asyncio.wait_for(self._look(root, texts()), MOST_SECONDS)
             except Exception as error:
                 self._log(f"the look at {root} ended: {error!r}")
                 self.stop()
 
-    async def _look(self, root: str, texts: Mapping[str, str]) -> None:
+    async def rename(
+        self, root: str, texts: Mapping[str, str], cursor: tuple[str, int, int], name: str
+    ) -> tuple[Mapping[str, list[Any]], str]:
+        """Return the edits by file that rename a column, and why there are none, after the look that is running."""
+        message = {"do": "rename", "root": root, "texts": dict(texts), "cursor": cursor, "name": name}
+        async with self._lock:
+            try:
+                answer = await asyncio.wait_for(self._asked(message), MOST_SECONDS)
+            except Exception as error:
+                self._log(f"the rename in {root} ended: {error!r}")
+                self.stop()
+                return {}, "the process that checks the project has ended. Try again"
+        return answer["edits"], answer["why"]
+
+    async def _asked(self, message: Mapping[str, Any]) -> Any:
+        await self._send(message)
+        return await self._answer()
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
         if self._process is None:
             # The worker is new: it knows of nothing that was sent.
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "sqlrun.language_server.worker",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
-        process = self._process
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(frames.packed({"root": root, "texts": dict(texts)}))
-        await process.stdin.drain()
+        assert self._process.stdin is not None
+        self._process.stdin.write(frames.packed(message))
+        await self._process.stdin.drain()
+
+    async def _answer(self) -> Any:
+        assert self._process is not None and self._process.stdout is not None
+        head = await self._process.stdout.readexactly(frames.HEAD)
+        return json.loads(await self._process.stdout.readexactly(int.from_bytes(head, "big")))
+
+    async def _look(self, root: str, texts: Mapping[str, str]) -> None:
+        await self._send({"do": "look", "root": root, "texts": dict(texts)})
         while True:
-            head = await process.stdout.readexactly(frames.HEAD)
-            message = json.loads(await process.stdout.readexactly(int.from_bytes(head, "big")))
+            message = await self._answer()
             index = self.indexes.get(root, Index())
             if message["do"] == "done":
-                findings, templates = frames.heard(message)
-                self.indexes[root] = _with(index, templates)
+                findings, templates, origins = frames.heard(message)
+                self.indexes[root] = replace(index, templates=templates, origins=origins)
                 self._publish(root, findings)
                 return
             self.indexes[root] = index.with_nouns(frames.nouns(message["nouns"]), message["gone"])
@@ -75,7 +103,3 @@ class Analyst:
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             process.kill()
-
-
-def _with(index: Index, templates: tuple[Template, ...]) -> Index:
-    return Index(index.nouns, templates, index.names)

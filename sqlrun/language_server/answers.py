@@ -98,6 +98,30 @@ def found(text: str, offset: int, index: Index, file: str = "") -> Noun | Known 
     return own.column(here.word) if own is not None and here.word else None
 
 
+def to_rename(text: str, offset: int, index: Index, file: str) -> tuple[cursor.At | None, str]:
+    """Return the name of a column at a place, and why it can't be renamed; None if there is no such name."""
+    here = cursor.at(text, offset, whole=True)
+    if not here.word or here.kind in ("ref", "table", "group"):
+        return None, ""
+    if not file.endswith(".sql"):
+        return (here if any(noun.column(here.word) for noun in index.nouns.values()) else None), ""
+    if here.kind == "macro":  # a name that a tag passes on
+        known = tables.aliases(text, here.end, index).values()
+        return (
+            here if any(one.name.lower() == here.word.lower() for columns in known for one in columns) else None
+        ), ""
+    thing, own = found(text, offset, index, file), index.of_file(file)
+    if not isinstance(thing, Known):
+        return None, ""
+    home = next((noun for noun in index.nouns.values() if thing in noun.columns), None)
+    if home is None or home.kind not in ("source", "seed") or (own is not None and own.column(here.word)):
+        return here, ""
+    return (
+        None,
+        f"`{here.word}` is a column of the {home.kind} `{home.key}`. Rename it in a model: `{here.word} as NAME`",
+    )
+
+
 def place(thing: Noun | Known | Template | None) -> Place | None:
     """Return where a thing is defined; None if no file of a project defines it."""
     match thing:
@@ -122,6 +146,7 @@ def hover(thing: Noun | Known | Template | None, index: Index) -> str:
             lines = [f"**{thing.name}** `{typed(thing)}`".replace(" ``", ""), thing.description]
             home = next((noun for noun in index.nouns.values() if thing in noun.columns), None)
             lines += [f"from `{home.key}`"] if home is not None else []
+            lines += [index.origins.get(home.key, {}).get(thing.name, "")] if home is not None else []
         case Template():
             lines = [f"`{f'{thing.package}.' if thing.package else ''}{thing.signature}`"]
         case None:

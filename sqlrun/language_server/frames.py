@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlrun.language_server.findings import Finding
-from sqlrun.language_server.index import Noun, Template
+from sqlrun.language_server.index import Noun, Origins, Template
 from sqlrun.runtime.serialize import form, nothing
 
 HEAD = 8
@@ -39,15 +39,16 @@ def nouns(values: list[Any]) -> list[Noun]:
     return [found.read(value, nothing) for value in values]
 
 
-def told(findings: tuple[Finding, ...], templates: tuple[Template, ...]) -> dict[str, Any]:
+def told(findings: tuple[Finding, ...], templates: tuple[Template, ...], origins: Origins) -> dict[str, Any]:
     """Return the message that ends a look."""
     one, other = form(tuple[Finding, ...]), form(tuple[Template, ...])
     assert one is not None and other is not None
-    return {"do": "done", "findings": one.write(findings), "templates": other.write(templates)}
+    known = {name: dict(columns) for name, columns in origins.items()}
+    return {"do": "done", "findings": one.write(findings), "templates": other.write(templates), "origins": known}
 
 
-def heard(message: Mapping[str, Any]) -> tuple[tuple[Finding, ...], tuple[Template, ...]]:
-    """Return the findings and macros of the message that ends a look."""
+def heard(message: Mapping[str, Any]) -> tuple[tuple[Finding, ...], tuple[Template, ...], Origins]:
+    """Return the findings, macros and origins of the message that ends a look."""
     one, other = form(tuple[Finding, ...]), form(tuple[Template, ...])
     assert one is not None and other is not None
-    return one.read(message["findings"], nothing), other.read(message["templates"], nothing)
+    return one.read(message["findings"], nothing), other.read(message["templates"], nothing), message["origins"]

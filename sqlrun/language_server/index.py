@@ -58,13 +58,21 @@ class Template:
     package: str = ""
 
 
+# What the columns of models are made of, as Markdown: by model and column.
+Origins = Mapping[str, Mapping[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
-    """All that the server answers from. A change makes a new index, so that an answer sees one state."""
+    """All that the server answers from. A change makes a new index, so that an answer sees one state.
+
+    `origins` has the models of the texts that are open, and the models that these read.
+    """
 
     nouns: Mapping[str, Noun] = field(default_factory=dict)
     templates: tuple[Template, ...] = ()
     names: tuple[str, ...] = ()
+    origins: Origins = field(default_factory=dict)
 
     def with_nouns(self, nouns: Iterable[Noun], gone: Iterable[str] = ()) -> Index:
         """Return the index with some nouns added or replaced, and others removed."""

@@ -9,8 +9,12 @@ from pathlib import Path
 from sqlrun import pipeline, project_files
 from sqlrun.errors import Place, Problem, ProjectError, SqlrunError, first_line
 from sqlrun.language_server.findings import Finding, all_of, turned
-from sqlrun.language_server.index import Noun, Template, nouns_of, templates_of
+from sqlrun.language_server.index import Noun, Origins, Template, nouns_of, templates_of
+from sqlrun.language_server.origins import Traced
+from sqlrun.language_server.refusal import RefusedError
 from sqlrun.language_server.remembered import Memory
+from sqlrun.language_server.rename import Renames, renamed
+from sqlrun.language_server.rename_changes import Cursor
 from sqlrun.load import folder, profile, settings
 from sqlrun.pipeline import Prepared
 from sqlrun.runtime.disk_cache import Cache
@@ -18,11 +22,12 @@ from sqlrun.runtime.disk_cache import Cache
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is known after a look: findings, nouns by key, and macros."""
+    """What is known after a look: findings, nouns by key, macros, and what columns of open models are made of."""
 
     findings: tuple[Finding, ...]
     nouns: Mapping[str, Noun]
     templates: tuple[Template, ...]
+    origins: Origins = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -35,13 +40,38 @@ class Looker:
     templates: tuple[Template, ...] = ()
     saved: Mapping[str, Noun] = field(default_factory=dict)
     cache: Cache | None = None
+    origins: Traced = field(default_factory=Traced)
 
     def look(self, texts: Mapping[str, str]) -> Look:
         """Return what is known of the project with some texts, by their names in it, instead of its files."""
         unsaved = {name: text for name, text in texts.items() if not _is_saved(self.root / name, text)}
         if unsaved and not self.saved:
             self._look({})
-        return self._look(unsaved, [name for name in texts if name.endswith(".sql")])
+        return self._look(unsaved, list(texts))
+
+    def rename(self, texts: Mapping[str, str], cursor: Cursor, new: str) -> Renames:
+        """Return the changes of files that rename the column at a cursor.
+
+        Raises: RefusedError, with one sentence that says why it can't be renamed.
+        """
+        unsaved = {name: text for name, text in texts.items() if not _is_saved(self.root / name, text)}
+
+        def again(new_texts: Mapping[str, str]) -> Prepared:
+            with folder.unsaved(self.root, {**unsaved, **new_texts}):
+                return self._prepared()
+
+        with folder.unsaved(self.root, unsaved):
+            try:
+                prepared = self._prepared()
+            except ProjectError as error:
+                problem = error.problems[0]
+                message = f"the project has a problem, which has to be fixed first: {problem.place}: {problem.message}"
+                raise RefusedError(message) from error
+            return renamed(prepared, cursor, new, again)
+
+    def _prepared(self) -> Prepared:
+        cache = self._opened(is_saved=False)
+        return pipeline.of_loaded(project_files.read(self.root, cache), cache, self.memory.attempts)
 
     def _look(self, unsaved: Mapping[str, str], opened: Sequence[str] = ()) -> Look:
         try:
@@ -51,7 +81,7 @@ class Looker:
             findings = all_of(error.problems, error.following)
         except (SqlrunError, OSError) as error:
             findings = all_of([Problem("", Place(settings.FILE), first_line(error))], 0)
-        return Look((*findings, *turned(self.saved, self.nouns)), self.nouns, self.templates)
+        return Look((*findings, *turned(self.saved, self.nouns)), self.nouns, self.templates, self.origins.texts)
 
     def _read(self, opened: Sequence[str], *, is_saved: bool) -> list[Finding]:
         cache = self._opened(is_saved=is_saved)
@@ -61,6 +91,7 @@ class Looker:
         try:
             prepared = pipeline.of_loaded(loaded, cache, self.memory.attempts)
             self.memory.learn(loaded, prepared.queries)
+            self.origins.trace(prepared, opened)
             target = profile.load(self.root, loaded.project.profile)
             # To bind 1,000 models takes a minute, so only models that are open are bound.
             if names := [model.name for model in loaded.project.models if model.file in opened]:

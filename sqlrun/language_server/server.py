@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
@@ -37,8 +38,15 @@ KINDS = {
     "macro": types.CompletionItemKind.Function,
     "alias": types.CompletionItemKind.Variable,
 }
+
 PACKAGE = Path(sqlrun.__file__).parent
 ERRORS = PACKAGE / "errors.md"
+
+
+class RefusedRename(JsonRpcException):
+    """Why a column can't be renamed. Editors show it; it is no error of the server."""
+
+    CODE = types.LSPErrorCodes.RequestFailed
 
 
 class Documents:
@@ -88,6 +96,37 @@ class Documents:
         text = self.server.workspace.get_text_document(uri).source
         offset = offset_of(text, (position.line, position.character))
         return text, offset, self.analyst.indexes.get(home[0], Index()), home[1]
+
+    async def renamed(self, uri: str, position: types.Position, name: str) -> types.WorkspaceEdit:
+        """Return the edits of all files that rename the column at a position.
+
+        Raises: RefusedRename.
+        """
+        home = self.home(uri)
+        if home is None:
+            raise RefusedRename("the file isn't in a project")
+        (root, file), versions = home, self.versions()
+        cursor = (file, position.line, position.character)
+        edits, why = await self.analyst.rename(root, self.texts(root), cursor, name)
+        if why:
+            raise RefusedRename(why)
+        if versions != self.versions():
+            raise RefusedRename("a text was edited meanwhile. Rename again")
+        opened = {self.homes[uri]: uri for uri in self.opened if self.homes.get(uri)}
+        changes: list[tuple[types.OptionalVersionedTextDocumentIdentifier, list[types.TextEdit]]] = []
+        for changed, listed in edits.items():
+            target = opened.get((root, changed)) or from_fs_path(str(Path(root) / changed)) or ""
+            of = types.OptionalVersionedTextDocumentIdentifier(uri=target, version=versions.get(target))
+            texts = [types.TextEdit(_range(line, at, at + length), text) for line, at, length, text in listed]
+            changes.append((of, texts))
+        able = self.server.client_capabilities.workspace
+        if able and able.workspace_edit and able.workspace_edit.document_changes:
+            return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(*change) for change in changes])
+        return types.WorkspaceEdit(changes={of.uri: texts for of, texts in changes})
+
+    def versions(self) -> dict[str, int | None]:
+        """Return the versions of the open texts."""
+        return {uri: self.server.workspace.get_text_document(uri).version for uri in self.opened}
 
     def publish(self, root: str, findings: tuple[Finding, ...]) -> None:
         """Send the findings of a project, and an empty list for each file that has none any more."""
@@ -177,11 +216,32 @@ def made() -> LanguageServer:
         text = answers.hover(answers.found(*found), found[2]) if found else ""
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
 
+    _rename(server, documents)
+
     @server.feature(types.SHUTDOWN)
     def stopped(_: Any) -> None:
         documents.analyst.stop()
 
     return server
+
+
+def _rename(server: LanguageServer, documents: Documents) -> None:
+    """Let a server answer what can be renamed, and how."""
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    def prepare_rename(params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
+        found = documents.at(params.text_document.uri, params.position)
+        here, why = answers.to_rename(*found) if found else (None, "")
+        if why:
+            raise RefusedRename(why)
+        if found is None or here is None:
+            return None
+        start, end = (types.Position(*position_of(found[0], offset)) for offset in (here.start, here.end))
+        return types.PrepareRenamePlaceholder(types.Range(start, end), here.word)
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME)
+    async def rename(params: types.RenameParams) -> types.WorkspaceEdit:
+        return await documents.renamed(params.text_document.uri, params.position, params.new_name)
 
 
 def _completions(text: str, offset: int, index: Index, file: str) -> types.CompletionList:
@@ -203,5 +263,7 @@ def _completions(text: str, offset: int, index: Index, file: str) -> types.Compl
 def run() -> int:
     """Answer an editor on standard input and output until it leaves."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
+    refused = logging.getLogger("pygls.protocol.json_rpc")
+    refused.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], RefusedRename)))
     made().start_io()
     return 0

@@ -8,16 +8,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from sqlrun.errors import SqlrunError, first_line
 from sqlrun.language_server import frames
 from sqlrun.language_server.index import Noun
 from sqlrun.language_server.looking import Looker
+from sqlrun.language_server.refusal import RefusedError
+from sqlrun.language_server.rename_changes import Cursor
 
 
 def main() -> None:
-    """Answer each message with the changed nouns of its project, and the findings."""
+    """Answer each look with the changed nouns of its project and the findings, and each rename with its edits."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with suppress(OSError):
@@ -27,12 +32,24 @@ def main() -> None:
     while head := sys.stdin.buffer.read(frames.HEAD):
         message = json.loads(sys.stdin.buffer.read(int.from_bytes(head, "big")))
         root = message["root"]
-        look = lookers.setdefault(root, Looker(Path(root))).look(message["texts"])
+        looker = lookers.setdefault(root, Looker(Path(root)))
+        if message["do"] == "rename":
+            answers.write(frames.packed(_renamed(looker, message)))
+            answers.flush()
+            continue
+        look = looker.look(message["texts"])
         for part in frames.chunks(sent.get(root, {}), look.nouns):
             answers.write(frames.packed(part))
         sent[root] = dict(look.nouns)
-        answers.write(frames.packed(frames.told(look.findings, look.templates)))
+        answers.write(frames.packed(frames.told(look.findings, look.templates, look.origins)))
         answers.flush()
+
+
+def _renamed(looker: Looker, message: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return {"edits": looker.rename(message["texts"], Cursor(*message["cursor"]), message["name"]), "why": ""}
+    except (RefusedError, SqlrunError, OSError, RecursionError) as error:
+        return {"edits": {}, "why": first_line(error)}
 
 
 if __name__ == "__main__":

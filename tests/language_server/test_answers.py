@@ -25,8 +25,8 @@ SOURCES = """sources:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     root = written(tmp_path_factory.mktemp("shop"))
-    look = Looker(root).look({"models/_sources.yml": SOURCES})
-    return Index(templates=look.templates).with_nouns(look.nouns.values())
+    look = Looker(root).look({"models/_sources.yml": SOURCES, "models/days.sql": DAYS})
+    return Index(templates=look.templates, origins=look.origins).with_nouns(look.nouns.values())
 
 
 def offered(text: str, index: Index) -> list[str]:
@@ -97,7 +97,8 @@ def test_what_is_shown_of_a_thing(index: Index) -> None:
     assert shown("from {{ ref('or|ders') }}").startswith("**orders** (model)\n\nAll orders.\n\nstrategy: `")
     assert "grain: `id`" in shown("from {{ ref('or|ders') }}")
     assert shown("select tot|al from {{ ref('orders') }}") == (
-        "**total** `decimal(9,2) (euro)`\n\nWhat is paid.\n\nfrom `orders`"
+        "**total** `decimal(9,2) (euro)`\n\nWhat is paid.\n\nfrom `orders`\n\n"
+        "computed from `raw_orders.total` by `cast(raw_orders.total as decimal(9, 2))`"
     )
     assert shown("{{ dou|bled(1) }}") == "`doubled(x)`"
     assert shown("zz|z") == ""

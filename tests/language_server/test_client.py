@@ -56,11 +56,11 @@ class Editor:
         self.client.text_document_did_change(types.DidChangeTextDocumentParams(of, [whole]))
 
 
-def session(play: Callable[[Editor], Awaitable[None]]) -> None:
+def session(play: Callable[[Editor], Awaitable[None]], able: types.ClientCapabilities | None = None) -> None:
     async def run() -> None:
         editor = Editor()
         await editor.client.start_io(sys.executable, "-m", "sqlrun", "lsp")
-        await editor.client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
+        await editor.client.initialize_async(types.InitializeParams(capabilities=able or types.ClientCapabilities()))
         editor.client.initialized(types.InitializedParams())
         await play(editor)
         await asyncio.wait_for(editor.client.shutdown_async(None), SECONDS)
@@ -95,6 +95,8 @@ def test_a_whole_session(tmp_path: Path) -> None:
         file.write_text(DAYS)
         editor.change(file, DAYS, 3)
         await editor.until(lambda: editor.codes(file) == [])
+        shown = await editor.client.text_document_hover_async(types.HoverParams(of, types.Position(4, 25)))
+        assert shown is not None and "computed from rows of orders by `count(*)`" in str(shown.contents)
 
     session(play)
 

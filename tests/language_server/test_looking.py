@@ -87,6 +87,24 @@ def test_an_edit_that_turns_a_strategy_is_shown_until_it_is_saved(tmp_path: Path
     assert (back.level, back.message[:34]) == ("information", "this edit turns keys into merge: S")
 
 
+def test_open_models_and_those_that_they_read_are_traced(tmp_path: Path) -> None:
+    looker = Looker(written(tmp_path))
+    counted = {"id": "copied from `orders.id`", "n": "computed from rows of orders by `count(*)`"}
+
+    assert looker.look({}).origins == {}
+    assert looker.look({"models/orders.yml": FILES["models/orders.yml"]}).origins.keys() == {"orders"}
+    found = looker.look({"models/days.sql": DAYS}).origins
+    assert (found.keys(), found["days"]) == ({"days", "orders"}, counted)
+    # A star follows the model that it reads, and a broken text keeps what was known.
+    star = "select * from {{ ref('orders') }}"
+    assert looker.look({"models/days.sql": star}).origins["days"]["total"] == "copied from `orders.total`"
+    wider = {"models/days.sql": star, "models/orders.sql": "select id, 'x' as day from {{ ref('raw_orders') }}",
+             "models/orders.yml": "models:\n  - {name: orders}\n"}  # fmt: skip
+    assert looker.look(wider).origins["days"].keys() == {"id", "day"}
+    assert looker.look({"models/days.sql": star}).origins["orders"].keys() == {"id", "total"}
+    assert looker.look({"models/days.sql": "selec"}).origins["days"].keys() == {"id", "total"}
+
+
 def test_a_huge_text_is_a_problem(tmp_path: Path) -> None:
     look = Looker(written(tmp_path)).look({"models/days.sql": DAYS + "-- a\n" * 250_000})
 
@@ -105,4 +123,5 @@ def test_only_changed_nouns_are_sent_to_the_server(tmp_path: Path) -> None:
     whole = [noun for part in frames.chunks({}, first) for noun in frames.nouns(part["nouns"])]
     assert {noun.key: noun for noun in whole} == first
     found = Finding("a", 1, 2, 3, "error", "SR301", "😀")
-    assert frames.heard(frames.told((found,), ()))[0] == (found,)
+    origins = {"a": {"b": "c"}}
+    assert frames.heard(frames.told((found,), (), origins)) == ((found,), (), origins)
