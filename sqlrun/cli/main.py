@@ -248,6 +248,20 @@ def format_command(root: Path, paths: tuple[Path, ...], check: bool, diff: bool)
     sys.exit(format_files(root, paths, check=check, diff=diff))
 
 
+@main.command("lint")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.pass_obj
+@report_errors
+def lint_command(root: Path, paths: tuple[Path, ...]) -> None:
+    """Report mistakes of the project and SQL that isn't formatted.
+
+    It writes nothing: parse and format --check in one command. PATHS narrow the SQL files.
+    """
+    from sqlrun.commands.formatting import format_files
+
+    sys.exit(format_files(root, paths, check=True, diff=False))
+
+
 @main.command("compile", cls=Selecting)
 @SELECT
 @EXCLUDE

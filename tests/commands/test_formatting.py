@@ -138,3 +138,17 @@ def test_a_missing_library_is_one_line(project: Path, monkeypatch: pytest.Monkey
     assert done.exit_code == 2
     assert "SR133 `sqlrun format` needs the package shandy-sqlfmt, which isn't installed" in done.output
     assert formatting.ROOMS[0] == "models"
+
+
+def test_lint_reports_layout_and_mistakes_and_writes_nothing(project: Path) -> None:
+    assert run("lint").exit_code == 0
+    file = write(project)
+    done = run("lint")
+    assert (done.exit_code, done.output.splitlines()[0]) == (1, "models/ugly.sql isn't formatted")
+    assert run("lint", "models/marts").exit_code == 0
+    assert file.read_text() == UGLY
+
+    write(project, UGLY.replace("sales>0", "salse>0"))
+    done = run("lint")
+    assert done.exit_code == 2
+    assert "SR3" in done.output and "models/ugly.sql:4" in done.output

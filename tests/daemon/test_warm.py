@@ -486,6 +486,7 @@ def test_every_command_is_listed_as_served_or_not() -> None:
         "down",
         "error",
         "format",
+        "lint",
         "import-dbt",
         "init",
         "lsp",
