@@ -218,27 +218,7 @@ class Session:
             self.display.emit(event)
             artifacts.emit(event)
 
-        target, assert_lock_held = self.target, partial(self._assert_lock_held, holder)
-        request = Request(
-            warehouse=target.warehouse,
-            as_of=as_of,
-            selected=self.names,
-            refresh=refresh,
-            threads=target.threads,
-            holder=holder,
-            clock=self.clock,
-            accept_lost=options["accept_lost_files"],
-            accept_unexplained=options.get("accept_unexplained_lines", False),
-            connections=self.target.connections,
-            assert_lock_held=assert_lock_held,
-            say=self._say,
-            check_timeout=target.check_timeout,
-            fail_fast=options.get("fail_fast", False),
-            defer=options.get("defer", False),
-            published=self._keep,
-            current_folders=target.current_folders,
-            catalog=self._catalog,
-        )
+        request = self._request(as_of, refresh, holder, options)
         self._progress = None
         self.display.begin_tick()
         for text in unread_files.messages(self.root, self.prepared.project.sources):
@@ -253,7 +233,7 @@ class Session:
                 about = replace(about, problem=str(error) or "The build was interrupted.")
                 self._report(broken, about)
                 if isinstance(error, SqlrunError) and error.exit_code == 1:
-                    self._alert(broken, about, assert_lock_held)
+                    self._alert(broken, about, request.assert_lock_held)
             if isinstance(error, KeyboardInterrupt) or not options["every"] or error.exit_code != 1:
                 raise
             self.console.problem(error)
@@ -263,9 +243,33 @@ class Session:
         if self.receipts:
             self.console.lines(log_lines.receipts_table(result))
         self._report(result, about, names_report)
-        self._write_down(result, ledger, assert_lock_held)
-        self._alert(result, about, assert_lock_held)
+        self._write_down(result, ledger, request.assert_lock_held)
+        self._alert(result, about, request.assert_lock_held)
         return result
+
+    def _request(self, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]) -> Request:
+        """Return the parameters of a tick."""
+        target = self.target
+        return Request(
+            warehouse=target.warehouse,
+            as_of=as_of,
+            selected=self.names,
+            refresh=refresh,
+            threads=target.threads,
+            holder=holder,
+            clock=self.clock,
+            accept_lost=options["accept_lost_files"],
+            accept_unexplained=options.get("accept_unexplained_lines", False),
+            connections=target.connections,
+            assert_lock_held=partial(self._assert_lock_held, holder),
+            say=self._say,
+            check_timeout=target.check_timeout,
+            fail_fast=options.get("fail_fast", False),
+            defer=options.get("defer", False),
+            published=self._keep,
+            current_folders=target.current_folders,
+            catalog=self._catalog,
+        )
 
     def _keep(self, context: TickContext) -> None:
         """Remember the context of the last published tick."""
