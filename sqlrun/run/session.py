@@ -208,8 +208,7 @@ class Session:
         self, engine: Any, ledger: Ledger, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]
     ) -> TickResult:
         args = {name: value for name, value in options.items() if value not in (None, (), False)}
-        sample = sampling.chosen(sampling.minutes_of(options.get("sample"), ledger.env), as_of, ledger.read().published)
-        self.prepared = replace(self._whole, workspace=sampling.applied(self._whole.workspace, sample))
+        self.prepared = self._sampled(ledger, as_of, options.get("sample"))
         artifacts = Artifacts(self.root / "target", self.prepared.project.name, self.clock, args)
         about, started = self._about(ledger), self.clock()
         report_files.clear(self.root / "target")
@@ -270,6 +269,11 @@ class Session:
             current_folders=target.current_folders,
             catalog=self._catalog,
         )
+
+    def _sampled(self, ledger: Ledger, as_of: datetime, length: str | None) -> Prepared:
+        """Return the project whose landing models have the events of a tick's sample alone, if there is one."""
+        sample = sampling.chosen(sampling.minutes_of(length, ledger.env), as_of, ledger.read().published)
+        return replace(self._whole, workspace=sampling.applied(self._whole.workspace, sample))
 
     def _keep(self, context: TickContext) -> None:
         """Remember the context of the last published tick."""
