@@ -56,16 +56,20 @@ class Analyst:
     ) -> tuple[Mapping[str, list[Any]], str]:
         """Return the edits by file that rename a column, and why there are none, after the look that is running."""
         message = {"do": "rename", "root": root, "texts": dict(texts), "cursor": cursor, "name": name}
-        async with self._lock:
-            try:
-                answer = await asyncio.wait_for(self._asked(message), MOST_SECONDS)
-            except Exception as error:
-                self._log(f"the rename in {root} ended: {error!r}")
-                self.stop()
-                return {}, "the process that checks the project has ended. Try again"
+        # An editor may cancel its request: the answer is still read, since the next one follows it.
+        answer = await asyncio.shield(asyncio.ensure_future(self._asked(message)))
         return answer["edits"], answer["why"]
 
     async def _asked(self, message: Mapping[str, Any]) -> Any:
+        async with self._lock:
+            try:
+                return await asyncio.wait_for(self._answered(message), MOST_SECONDS)
+            except Exception as error:
+                self._log(f"the rename in {message['root']} ended: {error!r}")
+                self.stop()
+                return {"edits": {}, "why": "the process that checks the project has ended. Try again"}
+
+    async def _answered(self, message: Mapping[str, Any]) -> Any:
         await self._send(message)
         return await self._answer()
 

@@ -112,7 +112,7 @@ def to_rename(text: str, offset: int, index: Index, file: str) -> tuple[cursor.A
         ), ""
     thing, own = found(text, offset, index, file), index.of_file(file)
     if not isinstance(thing, Known):
-        return None, ""
+        return here if here.word in tables.made(text, index) else None, ""
     home = next((noun for noun in index.nouns.values() if thing in noun.columns), None)
     if home is None or home.kind not in ("source", "seed") or (own is not None and own.column(here.word)):
         return here, ""

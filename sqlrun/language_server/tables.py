@@ -96,6 +96,12 @@ def aliases(text: str, offset: int, index: Index) -> dict[str, tuple[Known, ...]
     return {alias: _columns(name, ctes, index, frozenset()) for alias, name in here.reads}
 
 
+def made(text: str, index: Index) -> frozenset[str]:
+    """Return the names of all columns of the CTEs of a text."""
+    ctes = {part.name: part for part in parts(text) if part.name}
+    return frozenset(column.name for name in ctes for column in _columns(name, ctes, index, frozenset()))
+
+
 def _columns(name: str, ctes: dict[str, Part], index: Index, seen: frozenset[str]) -> tuple[Known, ...]:
     noun = index.nouns.get(name.removeprefix("ref."))
     if name not in ctes:

@@ -111,6 +111,8 @@ class Mentions:
     def _expected(self, node: Any, table: str, model: str) -> None:
         expect = _mapping(node.get("expect"))
         self._content(expect, "rows", table)
+        for name in _mapping(expect.get("columns")):
+            self.names.append(Mention((table,), name, self.reader.place(expect["columns"], name)))
         self._content(expect, "quarantined", model)
         for row in _items(expect, "quarantined"):  # a reason begins with the column of the violated expectation
             self._passage(row, REASON, model, REASONED)

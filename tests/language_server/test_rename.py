@@ -215,6 +215,15 @@ unit_tests:
         fixture: rows_of_total
     expect:
       rows: []
+  - name: ctes_are_read
+    model: reader
+    cte: o
+    given:
+      - input: ref('orders')
+        rows: [{id: a, total: 1}]
+    expect:
+      columns: {id: string, total: int}
+      rows: [{id: b, total: 1}]
 """
 SUITE = """expectations:
   - type: expect_column_values_to_be_between
@@ -246,7 +255,8 @@ def test_yaml_names_the_new_column_and_no_other(tmp_path: Path) -> None:
     files = {
         "models/orders.sql": sql,
         "models/orders.yml": TESTED,
-        "models/reader.sql": "select o.id, o.total from {{ ref('orders') }} o join {{ ref('days') }} d using (id)",
+        "models/reader.sql": "with o as (select * from {{ ref('orders') }})\n"
+        "select o.id, o.total from o join {{ ref('days') }} d using (id)",
         "models/_exposures.yml": EXPOSURES,
         "expectations/orders.yml": SUITE,
         "expectations/none_is_zero.sql": CHECK,
@@ -265,6 +275,9 @@ def test_yaml_names_the_new_column_and_no_other(tmp_path: Path) -> None:
         "came: [{id: b, total: 2}]\n        expect", "came: [{id: b, amount: 2}]\n        expect"
     )
     contract = contract.replace("1 as total", "1 as amount")
+    of_cte = "cte: o\n    given:\n      - input: ref('orders')\n        rows: [{id: a, total: 1}]"
+    contract = contract.replace(of_cte, of_cte.replace("total", "amount")).replace("total: int}", "amount: int}")
+    contract = contract.replace("[{id: b, total: 1}]", "[{id: b, amount: 1}]")
     assert changed.pop("models/orders.yml") == contract
     assert changed == {
         "models/orders.sql": sql.replace("id, total", "id, total as amount"),
@@ -363,6 +376,8 @@ def test_what_can_be_renamed_is_known_at_once(tmp_path: Path) -> None:
     assert asked("select {{ doubled('to|tal') }} from {{ ref('orders') }}") == ("total", "")
     assert asked("select {{ dou|bled('total') }} from {{ ref('orders') }}") == ("", "")
     assert asked("select total from {{ ref('or|ders') }}") == ("", "")
+    assert asked("with a as (select id as num|ber from {{ ref('orders') }}) select 1 from a") == ("number", "")
+    assert asked("with a as (select id as number from {{ ref('orders') }}) sele|ct 1 from a") == ("", "")
     assert asked("- {name: to|tal}", "models/orders.yml") == ("total", "")
     assert asked("descri|ption: x", "models/orders.yml") == ("", "")
     assert asked(ORDERS.replace("cast(total", "cast(to|tal"), "models/orders.sql") == ("total", "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from sqlrun.language_server.analyst import Analyst
 from tests.language_server.project import DAYS, FILES, ORDERS, written
 from tests.language_server.test_client import Editor, session
 
@@ -78,6 +80,31 @@ def test_a_rename_changes_open_and_closed_files(tmp_path: Path) -> None:
         ]
 
     session(play, ABLE)
+
+
+def test_a_cancelled_rename_leaves_no_answer_behind(tmp_path: Path) -> None:
+    root, log = written(tmp_path), list[str]()
+    found: list[str] = []
+
+    async def play() -> None:
+        analyst = Analyst(lambda root, _: found.append(root), log.append)
+        cursor = ("models/orders.sql", 0, ORDERS.index("as total") + 4)
+        first = asyncio.ensure_future(analyst.rename(str(root), {}, cursor, "first"))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        analyst.want(str(root), dict)
+        edits, why = await analyst.rename(str(root), {}, cursor, "second")
+        assert (why, [edit[3] for listed in edits.values() for edit in listed]) == ("", ["second", "second"])
+        while not found:
+            await asyncio.sleep(0.05)
+        # A worker that is gone is started again.
+        analyst.stop()
+        assert (await analyst.rename(str(root), {}, cursor, "id"))[1] == "`orders` has a column `id` already"
+        analyst.stop()
+        await asyncio.sleep(0.2)  # the pipes close
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+    assert log == []
 
 
 def test_a_refusal_is_one_sentence(tmp_path: Path) -> None:
