@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlrun import pipeline
-from sqlrun.artifacts import artifact_files
+from sqlrun.artifacts import artifact_files, unique_ids
 from sqlrun.artifacts.manifest import manifest, text
 from sqlrun.artifacts.nodes import Values
 from sqlrun.commands.selected_tests import chosen_to_list
@@ -37,14 +37,23 @@ def list_manifest(
     prepared = pipeline.prepare(root, Cache.of(root))
     naming = artifact_files.naming_of(prepared.project, None)
     document = manifest(prepared.workspace, naming, now, "")
-    nodes = document["nodes"] | document["unit_tests"]
+    nodes = document["nodes"] | document["unit_tests"] | document["sources"]
+    sources = {
+        f"source:{one.group}.{one.name}": unique_ids.source(prepared.project.name, one)
+        for one in prepared.project.sources
+    }
     names, tests = chosen_to_list(prepared, select, exclude, state)
-    found = [nodes[one] for one in (*map(naming.id_of, names), *tests)]
+    found = [nodes[one] for one in (*(sources.get(name) or naming.id_of(name) for name in names), *tests)]
     if keys is None:
-        Console().lines([".".join(node["fqn"]) for node in found])
+        Console().lines([_named(node) for node in found])
     else:
         Console().raw("".join(text(_chosen(node, keys)) for node in found))
     return 0
+
+
+def _named(node: Values) -> str:
+    """Return a node's name with its folders, which is its selector in dbt."""
+    return f"{'source:' if node['resource_type'] == 'source' else ''}{'.'.join(node['fqn'])}"
 
 
 def _chosen(node: Values, keys: Sequence[str]) -> Values:

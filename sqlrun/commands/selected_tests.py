@@ -11,8 +11,7 @@ from sqlrun.commands.selection import compared
 from sqlrun.expectations.catalogue import QUERY
 from sqlrun.expectations.values import columns_of
 from sqlrun.graph.selectable_tests import Kind, SelectableTest
-from sqlrun.graph.selectors import names_tests, select_tests
-from sqlrun.graph.selectors import select as select_nodes
+from sqlrun.graph.selectors import names_tests, select_all, select_tests
 from sqlrun.incremental.compile import Compiled
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Expectation
@@ -69,17 +68,17 @@ def of_model(
 def chosen_to_list(
     prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...], state: Path | None
 ) -> tuple[tuple[str, ...], dict[str, SelectableTest]]:
-    """Return the names of the selected models and seeds, and, if a selector names tests, the selected tests by id.
+    """Return the names of the selected models, seeds and sources, and the tests by id if a selector names tests.
 
     Raises: UsageError for a selector that matches nothing, and for artifacts that can't be read.
     """
     graph = compared(prepared, select, exclude, state)
     if not names_tests(graph, (*select, *exclude)):
-        return select_nodes(graph, select, exclude), {}
+        return select_all(graph, select, exclude), {}
     tests = checks(prepared) | unit_tests(prepared)
     graph = replace(graph, tests=tests)
     ids = select_tests(graph, select, exclude)
-    return select_nodes(graph, select, exclude), {name: tests[name] for name in sorted(ids)}
+    return select_all(graph, select, exclude), {name: tests[name] for name in sorted(ids)}
 
 
 def rows(tests: Mapping[str, SelectableTest]) -> list[dict[str, str]]:

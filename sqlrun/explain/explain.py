@@ -323,7 +323,11 @@ def listed(workspace: Workspace, graph: Graph, names: tuple[str, ...]) -> list[d
     """Return nodes in graph order: name, kind, strategy, inputs, file."""
     rows = []
     models = {m.name: m for m in workspace.models}
+    declared = {f"source:{one.group}.{one.name}": one.place.file for one in workspace.project.sources}
     for name in names:
+        if name in declared:
+            rows.append({"name": name, "kind": "source", "strategy": "", "reads": "", "file": declared[name]})
+            continue
         model = models.get(name)
         kind = "seed" if model is None else "view" if model.is_view else "landing" if model.source else "table"
         strategy = "" if model is None or model.is_view else model.own.strategy

@@ -57,6 +57,15 @@ def select(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) ->
     return tuple(name for name in graph.nodes if name in chosen)
 
 
+def select_all(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the selected models, seeds and sources.
+
+    Raises: UsageError for a selector that matches nothing, with similar names.
+    """
+    chosen = _selected(graph, include, exclude)
+    return tuple(name for name in graph.order if name in chosen)
+
+
 def select_tests(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) -> frozenset[str]:
     """Return the ids of the selected tests of a graph; those of selected models are selected, too.
 

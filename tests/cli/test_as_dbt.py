@@ -159,10 +159,11 @@ def test_a_program_that_runs_dbt_gets_artifacts_and_json(tmp_path: Path) -> None
     assert dbt("--version").stdout.startswith("Core:\n  - installed: 1.12.0")
     listed = dbt("ls", "--output", "json", "--output-keys", "unique_id").stdout
     assert [json.loads(line) for line in listed.splitlines()] == [
+        {"unique_id": "source.cafe.raw.orders"},
         {"unique_id": "model.cafe.stg_orders"},
         {"unique_id": "model.cafe.daily_sales"},
     ]
-    assert dbt("ls").stdout == "cafe.staging.stg_orders\ncafe.marts.daily_sales\n"
+    assert dbt("ls").stdout == "source:cafe.raw.orders\ncafe.staging.stg_orders\ncafe.marts.daily_sales\n"
     for words in ((), ("--help",), ("build", "-h")):
         assert dbt(*words).stdout.startswith("Usage: sqlrun-dbt COMMAND [OPTIONS]\n"), words
     bad = dbt("rpc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,25 @@ def test_ls(shop: Path, words: str, names: str | None) -> None:
         assert done.exit_code == 2
     else:
         assert [line.rpartition(".")[2] for line in done.output.split()] == names.split()
+
+
+def test_ls_lists_sources(tmp_path: Path) -> None:
+    project(
+        tmp_path,
+        models___sources_yml="sources:\n  - name: shop\n    tables:\n      - name: orders\n        format: json\n"
+        "        path: data/orders\n        columns: [{name: id, data_type: int}]\n",
+        models__landed_sql="select id from {{ source('shop', 'orders') }}",
+        models__other_sql="select id from {{ ref('raw') }}",
+    )
+    for words, names in (
+        ("-s resource_type:source", ["source:shop.orders"]),
+        ("-s +landed", ["source:shop.orders", "landed"]),
+        ("-s other", ["other"]),
+    ):
+        done = run(tmp_path, "ls", "--output", "json", *words.split())
+        assert [row["name"] for row in json.loads(done.output)] == names, words
+    assert "source:shop.orders  source" in run(tmp_path, "ls").output
+    assert "source:shop.shop.orders" in run(tmp_path, "ls", "--output", "fqn").output
 
 
 def test_every_command_that_selects_takes_several(shop: Path) -> None:
