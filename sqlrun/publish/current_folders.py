@@ -83,7 +83,7 @@ def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], No
     followed = storage.at_once(_followed, folders)
     versions = {folder.name: version for folder, (_, version) in zip(folders, followed, strict=True)}
     told = [text for text, _ in followed]
-    if folders and None not in versions.values():
+    if None not in versions.values() and (folders or there):
         told.append(_pointed(base, published, versions))
     # After the pointer: a reader of whole ticks looks for no folder that is gone.
     told += storage.at_once(_dropped, [f"{base}/{name}" for name in sorted(there - tables.keys())])
@@ -100,7 +100,13 @@ def pointer(base: str) -> str:
 
 
 def _pointed(base: str, published: Published, versions: Mapping[str, int | None]) -> str:
-    """Write the pointer in one step, once all folders show the tick; return a warning, or ""."""
+    """Write the pointer in one step, once all folders show the tick; return a warning, or "".
+
+    Without a folder, nothing is published that a reader could find: there is no pointer then.
+    """
+    if not versions:
+        storage_of(base).delete(pointer(base))
+        return ""
     content = {"tick": published.tick, "as_of": published.as_of.isoformat(), "tables": versions}
     try:
         storage_of(base).put(pointer(base), json.dumps(content).encode(), synced=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,9 @@ def test_the_pointer_names_one_tick(site: Site) -> None:
     current_folders.follow(site.ledger, published, site.said.append)
     assert json.loads(file.read_text()) == second
     assert current_folders.behind(site.ledger, published) == []
+    current_folders.follow(site.ledger, replace(published, tables={}), site.said.append)
+    assert not file.exists()
+    current_folders.follow(site.ledger, published, site.said.append, create=True)
     for broken in ("", "[]", '{"tick": null}'):
         file.write_text(broken)
         assert current_folders.behind(site.ledger, published) == [file.name]

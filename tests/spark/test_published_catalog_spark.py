@@ -70,6 +70,7 @@ def test_the_tables_are_the_published_ones(site: Site, spark: Any) -> None:
 
     schemas = {row["namespace"] for row in spark.sql("show namespaces in sqlrun").collect()}
     assert schemas == {Path(current_folders.place(each.ledger)).name for each in (site, dev)}
+    assert read(spark, site, "MART_Best") == rows(site.rows("mart_best"))
     listed = {row["tableName"] for row in spark.sql(f"show tables in {schema(site)}").collect()}
     assert listed == set(TABLES)
     current_folders.drop(dev.ledger)

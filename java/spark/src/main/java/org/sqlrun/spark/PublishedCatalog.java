@@ -78,11 +78,12 @@ public final class PublishedCatalog implements TableCatalog, SupportsNamespaces 
   @Override
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     Map<String, Long> tick = ident.namespace().length == 1 ? tickOf(ident.namespace()[0]) : null;
-    Long version = tick == null ? null : tick.get(ident.name());
-    if (version == null) {
+    String table = tick == null ? null : named(ident.name(), tick.keySet());
+    if (table == null) {
       throw new NoSuchTableException(ident);
     }
-    Path path = new Path(new Path(folder, ident.namespace()[0]), ident.name());
+    long version = tick.get(table);
+    Path path = new Path(new Path(folder, ident.namespace()[0]), table);
     // Delta's own catalog reads a path as a table, at a version.
     TableCatalog delta = (TableCatalog) session().sessionState().catalogManager().catalog("spark_catalog");
     return delta.loadTable(Identifier.of(new String[] {"delta"}, path.toString()), Long.toString(version));
@@ -136,6 +137,14 @@ public final class PublishedCatalog implements TableCatalog, SupportsNamespaces 
       throw new NoSuchNamespaceException(namespace);
     }
     return Collections.emptyMap();
+  }
+
+  /** Returns a table by its name, or else regardless of case, as Spark's own catalog does; null if there is none. */
+  private static String named(String name, Set<String> tables) {
+    if (tables.contains(name)) {
+      return name;
+    }
+    return tables.stream().filter(name::equalsIgnoreCase).findFirst().orElse(null);
   }
 
   /** Returns the version of each table of a schema, at the tick that the running query reads; null without a tick. */
