@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,28 @@ from sqlrun.storage.factory import storage_of
 from tests.support.projects import ROOT
 from tests.support.servers.unreliable import ALL, NONE, Faults, Unreliable
 
+pytestmark = [pytest.mark.servers]
 KINDS = ("lost", "unanswered", "refused", "refused_after", "cut")
 
 
+@dataclass(frozen=True)
+class Lake:
+    """A test's folder of a store, and the proxy before the store."""
+
+    through: Unreliable
+    root: str
+
+
+@pytest.fixture(params=["s3", "gcs"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    name, scheme = {"s3": ("through", "s3"), "gcs": ("through_gcs", "gs")}[request.param]
+    return Lake(request.getfixturevalue(name), f"{scheme}://lake{tmp_path}")
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_lost_answer_is_recognized(through: Unreliable, kind: str, tmp_path: Path) -> None:
+def test_a_lost_answer_is_recognized(lake: Lake, kind: str) -> None:
     """Of two writers the first one wins, whatever became of its answers."""
-    storage, path = storage_of("s3://lake"), f"s3://lake{tmp_path}/log/1"
+    through, storage, path = lake.through, storage_of(lake.root), f"{lake.root}/log/1"
     left = [2]
 
     def first_two(method: str, _: str) -> bool:
@@ -35,8 +51,8 @@ def test_a_lost_answer_is_recognized(through: Unreliable, kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_failed_read_is_repeated(through: Unreliable, kind: str, tmp_path: Path) -> None:
-    storage, root, left = storage_of("s3://lake"), f"s3://lake{tmp_path}", [1]
+def test_a_failed_read_is_repeated(lake: Lake, kind: str) -> None:
+    through, storage, root, left = lake.through, storage_of(lake.root), lake.root, [1]
     for name in ("a", "b"):
         storage.put(f"{root}/{name}", name.encode() * 10_000, synced=True)
 
@@ -52,11 +68,11 @@ def test_a_failed_read_is_repeated(through: Unreliable, kind: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_contended_commits_are_there_once(through: Unreliable, tmp_path: Path) -> None:
+def test_contended_commits_are_there_once(lake: Lake) -> None:
     """Two processes write one log; what they were told is what is there."""
-    through.faults = ALL
-    contended(through, f"s3://lake{tmp_path}/log", writers=2, commits=100)
-    assert through.happened.keys() >= {"lost", "unanswered", "refused", "refused_after", "delayed"}
+    lake.through.faults = ALL
+    contended(lake.through, f"{lake.root}/log", writers=2, commits=100)
+    assert lake.through.happened.keys() >= {"lost", "unanswered", "refused", "refused_after", "delayed"}
 
 
 def contended(through: Unreliable, log: str, writers: int, commits: int) -> None:
