@@ -31,9 +31,9 @@ def passing(error: BaseException) -> bool:
     return found is None or int(found[1]) in PASSING
 
 
-def cut_off(error: BaseException) -> bool:
-    """Return whether an answer broke off after its first line."""
-    return "response body" in str(error) or "IncompleteBody" in str(error)
+def answer_lost(error: BaseException) -> bool:
+    """Return whether an answer broke off after its first line, or the store forgot an upload that it had completed."""
+    return any(sign in str(error) for sign in ("response body", "IncompleteBody", "NoSuchUpload"))
 
 
 def no_bucket(error: Exception) -> bool:

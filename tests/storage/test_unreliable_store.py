@@ -67,6 +67,54 @@ def test_a_failed_read_is_repeated(lake: Lake, kind: str) -> None:
     assert through.happened == {kind: 2}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_is_deleted_although_an_answer_is_lost(lake: Lake, kind: str) -> None:
+    """The repeated request finds no object, which Google's store reports as an error; the others have to go, too."""
+    through, storage, left = lake.through, storage_of(lake.root), [3]
+    for number in range(40):
+        storage.put(f"{lake.root}/table/{number}", b"1", synced=True)
+
+    def first_three(method: str, _: str) -> bool:
+        left[0] -= method in ("DELETE", "POST")
+        return method in ("DELETE", "POST") and left[0] >= 0
+
+    through.picks, through.faults = first_three, Faults(**{kind: 1.0})
+    storage.delete_folder(f"{lake.root}/table")
+    assert storage.names(f"{lake.root}/table") == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_is_moved_although_an_answer_is_lost(lake: Lake, kind: str) -> None:
+    through, storage, left = lake.through, storage_of(lake.root), [1]
+    for number in range(4):
+        storage.put(f"{lake.root}/table/{number}", b"1", synced=True)
+
+    def copy(method: str, _: str) -> bool:
+        left[0] -= method == "PUT"
+        return method == "PUT" and left[0] >= 0
+
+    through.picks, through.faults = copy, Faults(**{kind: 1.0})
+    storage.move(f"{lake.root}/table", f"{lake.root}/aside")
+    assert sorted(storage.names(f"{lake.root}/aside")) == ["0", "1", "2", "3"]
+    assert storage.names(f"{lake.root}/table") == []
+
+
+@pytest.mark.parametrize("kind", ["unanswered", "cut"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_large_object_is_written_although_an_answer_is_lost(lake: Lake, kind: str, number: int) -> None:
+    """The first POST begins an upload of several parts, the second one ends it."""
+    through, storage, data, left = lake.through, storage_of(lake.root), bytes(11_000_000), [number]
+
+    def post(method: str, _: str) -> bool:
+        left[0] -= method == "POST"
+        return method == "POST" and left[0] == 0
+
+    through.picks, through.faults = post, Faults(**{kind: 1.0})
+    storage.put(f"{lake.root}/large", data, synced=True)
+    assert storage.read(f"{lake.root}/large") == data
+    assert through.happened == {kind: 1}
+
+
 @pytest.mark.slow
 def test_contended_commits_are_there_once(lake: Lake) -> None:
     """Two processes write one log; what they were told is what is there."""

@@ -69,6 +69,7 @@ class _Uploads:
     numbers: count[int] = field(default_factory=count)
 
     def begun(self) -> str:
+        """Return the id of a new upload."""
         upload = str(next(self.numbers))
         self.parts[upload] = {}
         return upload
@@ -94,7 +95,7 @@ class _Translated(Proxy):
         headers = {key.lower(): value for key, value in handler.headers.items()}
         asked = _Asked(handler.command, bucket, unquote(name), query, headers, body)
         status, answered, content = self._answer(asked)
-        if status == 404:
+        if status == 404 and b"NoSuchUpload" not in content:
             there, *_ = self._ask("GET", f"/storage/v1/b/{bucket}")
             return _failed(status, "NoSuchBucket" if there == 404 else "NoSuchKey")
         return _failed(status, "PreconditionFailed") if status == 412 else (status, answered, content)
@@ -106,6 +107,8 @@ class _Translated(Proxy):
             case "GET" | "HEAD":
                 ranged = {key: value for key, value in asked.headers.items() if key in RANGED}
                 return self._ask(asked.method, f"/download{asked.path}", headers=ranged)
+            case "PUT" | "POST" if asked.query.get("uploadId") not in {None, *self._uploads.parts}:
+                return _failed(404, "NoSuchUpload")
             case "PUT" if "uploadId" in asked.query:
                 number = int(asked.query["partNumber"])
                 self._uploads.parts[asked.query["uploadId"]][number] = asked.body
