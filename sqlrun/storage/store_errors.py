@@ -14,6 +14,8 @@ CODE = re.compile(r"<Code>(\w+)</Code>")
 INSECURE = re.compile(r"http://\S+ .*builder error")
 # What the library says of credentials that it can't read, and of a token that it doesn't get for them.
 WITHOUT_CREDENTIALS = re.compile(r"service account file|credential error|performing token request", re.IGNORECASE)
+# Signs of an answer that broke off, and of an upload in parts whose end is repeated after the store had carried it out.
+LOST = ("response body", "IncompleteBody", "NoSuchUpload", "InvalidBlockList")
 # Answers of a store that is busy, or that did not say whether it did what was asked.
 PASSING = {408, 409, 429, 500, 502, 503, 504}
 MISSING = {"NoSuchBucket", "ContainerNotFound"}
@@ -37,7 +39,7 @@ def passing(error: BaseException) -> bool:
 
 def answer_lost(error: BaseException) -> bool:
     """Return whether an answer broke off after its first line, or the store forgot an upload that it had completed."""
-    return any(sign in str(error) for sign in ("response body", "IncompleteBody", "NoSuchUpload"))
+    return any(sign in str(error) for sign in LOST)
 
 
 def no_bucket(error: Exception) -> bool:

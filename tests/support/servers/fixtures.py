@@ -32,6 +32,7 @@ FIXTURES = {
     "s3",
     "through",
     "through_gcs",
+    "through_azure",
     "azure_server",
     "azure",
     "gcs_server",
@@ -205,4 +206,14 @@ def through_gcs(gcs: Gcs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unreliabl
 
     with Unreliable(gcs.port) as proxy:
         monkeypatch.setenv("GOOGLE_BASE_URL", proxy.endpoint)
+        yield proxy
+
+
+@pytest.fixture
+def through_azure(azure: Azure, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unreliable]:
+    """A proxy before the emulator `azure`, which stores of this process use."""
+    from tests.support.servers.unreliable import Unreliable
+
+    with Unreliable(azure.port) as proxy:
+        monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", azure.endpoint.replace(f":{azure.port}", f":{proxy.port}"))
         yield proxy
