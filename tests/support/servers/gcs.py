@@ -27,7 +27,7 @@ VERSION = "1.56.1"
 MODULE = "github.com/fsouza/fake-gcs-server"
 BUCKET = "lake"
 CONDITION = "x-goog-if-generation-match"
-# Headers of a download that clients read; the emulator's own lists and uploads name tags without quotes.
+# A client's headers that a download needs; the emulator has no use for the others.
 RANGED = {"range", "if-match", "if-none-match"}
 PART = re.compile(rb"<PartNumber>(\d+)</PartNumber>")
 # Status, headers and body.
