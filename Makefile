@@ -57,7 +57,7 @@ lines: $(INSTALLED) ## Read N=100000 random and broken lines on ENGINE=duckdb or
 values: $(INSTALLED) ## Run hostile values through N=20 projects of TICKS=6, with file maintenance (SEED=1, ENGINE=spark or auto)
 	$(BIN)/python -m tests.values --projects $(or $(N),20) --ticks $(or $(TICKS),6) --seed $(or $(SEED),1) --engine $(or $(ENGINE),duckdb)
 
-crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too; SOURCE=kafka: the broker too; STORE=s3), then run 200 ticks beside a reader
+crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too; SOURCE=kafka: the broker too; STORE=s3, azure or gcs), then run 200 ticks beside a reader
 	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb) \
 		--source $(or $(SOURCE),files) --store $(or $(STORE),disk)
 
@@ -81,6 +81,7 @@ servers: java maven $(INSTALLED) $(SPARK_JAR) ## Fetch or build the servers that
 	@$(BIN)/python -m tests.support.servers.jars
 	@$(BIN)/python -m tests.support.servers.object_stores
 	@$(BIN)/python -m tests.support.servers.azure
+	@$(BIN)/python -m tests.support.servers.gcs
 
 clean: ## Remove what was installed and built, but not data/, which may be yours
 	rm -rf $(VENV) warehouse target dist build spark-warehouse metastore_db derby.log *.egg-info

@@ -30,6 +30,10 @@ elif os.environ.get("STORE") == "azure":
     from tests.support.servers import azure
 
     azure.shared()
+elif os.environ.get("STORE") == "gcs":
+    from tests.support.servers import gcs
+
+    gcs.shared()
 
 # As the command line has it: nearly all that is made of a project stays, and each look for garbage goes through it.
 gc.set_threshold(200_000, 10, 10)

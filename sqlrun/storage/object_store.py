@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Maximum number of tries of a conditional write, and the longest pause between two, in seconds.
 TRIES, PAUSE = 8, 5.0
-# Maximum number of times that a question is asked whose answer is cut off.
+# Maximum number of times that a request is made whose answer is lost.
 CUT_OFF = 5
 LONGEST = timedelta(seconds=60)
 RETRIES = {"max_retries": 8, "retry_timeout": LONGEST}
@@ -115,7 +115,7 @@ class ObjectStore:
         try:
             yield
         except FileNotFoundError as error:
-            if store_errors.no_bucket(error):
+            if store_errors.no_bucket(error) or store_errors.answer_lost(error):
                 raise store_errors.explained(path, error) from error
             raise FileNotFoundError(2, "No such object", path) from None
         except (StoreError, UsageError):
@@ -130,13 +130,13 @@ class ObjectStore:
         return f"{key}/" if key else None
 
     def _asked(self, kind: str, path: str, ask: Callable[[], Result]) -> Result:
-        """Return the answer to a question; ask again if it was cut off, which the library doesn't."""
+        """Return the answer to a request that may be repeated; repeat it if it was lost, which the library doesn't."""
         for number in range(CUT_OFF):
             try:
                 with self._request(kind, path):
                     return ask()
             except StoreError as error:
-                if number == CUT_OFF - 1 or not store_errors.cut_off(error.__cause__ or error):
+                if number == CUT_OFF - 1 or not store_errors.answer_lost(error.__cause__ or error):
                     raise
         raise AssertionError
 
@@ -228,16 +228,17 @@ class ObjectStore:
     def put(self, path: str, data: bytes, *, synced: bool) -> None:
         """Write an object; an acknowledged object is durable."""
         self._entries.forget([path])
-        with self._request("put", path):
-            self._api.put(self._store, self._key(path), data)
+        self._put(path, data)
 
     def upload(self, path: str, file: str) -> None:
         """Write an object from a local file, and keep a small one for readers in this process."""
         data = Path(file)
-        with self._request("put", path):
-            self._api.put(self._store, self._key(path), data)
+        self._put(path, data)
         if data.stat().st_size <= file_cache.WHOLE:
             file_cache.keep(path, data.read_bytes())
+
+    def _put(self, path: str, data: bytes | Path) -> None:
+        self._asked("put", path, partial(self._api.put, self._store, self._key(path), data))
 
     def put_if_absent(self, path: str, data: bytes, *, synced: bool) -> bool:
         """Write an object, if there is none.
@@ -282,9 +283,12 @@ class ObjectStore:
         """Copy the objects at and below a path, then delete them."""
         whole, target = self._key(path), self._key(to)
         found = [whole] if self.stamp(path) is not None else self._below(path)
+
+        def copy(key: str) -> None:
+            self._api.copy(self._store, key, target + key[len(whole) :])
+
         for key in found:
-            with self._request("copy", path):
-                self._api.copy(self._store, key, target + key[len(whole) :])
+            self._asked("copy", path, partial(copy, key))
         self._delete(path, found)
 
     def delete(self, path: str) -> None:
@@ -292,13 +296,16 @@ class ObjectStore:
         self._delete(path, [self._key(path)])
 
     def _delete(self, path: str, keys: list[str]) -> None:
-        if keys:
-            self._entries.forget(f"{self.root}/{key}" for key in keys)
-            try:
-                with self._request("delete", path):
-                    self._api.delete(self._store, keys)
-            except FileNotFoundError:
-                return  # GCS and Azure report it
+        if not keys:
+            return
+        self._entries.forget(f"{self.root}/{key}" for key in keys)
+        try:
+            self._asked("delete", path, lambda: self._api.delete(self._store, keys))
+        except FileNotFoundError:
+            # GCS and Azure report a missing object, also one that the first try of a request has deleted. The library
+            # then leaves the keys after it.
+            if len(keys) > 1:
+                self.at_once(lambda key: self._delete(path, [key]), keys)
 
     def delete_folder(self, folder: str) -> None:
         """Delete all objects below a prefix, and the leases that this process holds there."""

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 
 from sqlrun.errors import first_line
+from sqlrun.storage import urls
+from sqlrun.storage.store_options import VARIABLES
 
 STATUS = re.compile(r"status code: (\d{3})")
 CODE = re.compile(r"<Code>(\w+)</Code>")
 # What the library says of an endpoint without TLS.
 INSECURE = re.compile(r"http://\S+ .*builder error")
+# What the library says of credentials that it can't read, and of a token that it doesn't get for them.
+WITHOUT_CREDENTIALS = re.compile(r"service account file|credential error|performing token request", re.IGNORECASE)
+# Signs of an answer that broke off, and of an upload in parts whose end is repeated after the store had carried it out.
+LOST = ("response body", "IncompleteBody", "NoSuchUpload", "InvalidBlockList")
 # Answers of a store that is busy, or that did not say whether it did what was asked.
 PASSING = {408, 409, 429, 500, 502, 503, 504}
 MISSING = {"NoSuchBucket", "ContainerNotFound"}
@@ -31,9 +37,9 @@ def passing(error: BaseException) -> bool:
     return found is None or int(found[1]) in PASSING
 
 
-def cut_off(error: BaseException) -> bool:
-    """Return whether an answer broke off after its first line."""
-    return "response body" in str(error) or "IncompleteBody" in str(error)
+def answer_lost(error: BaseException) -> bool:
+    """Return whether an answer broke off after its first line, or the store forgot an upload that it had completed."""
+    return any(sign in str(error) for sign in LOST)
 
 
 def no_bucket(error: Exception) -> bool:
@@ -55,6 +61,10 @@ def explained(url: str, error: Exception) -> StoreError:
         return StoreError(
             f"SR793 {url}: the store rejects this machine's clock ({_named(codes & SKEWED)}). Set the clock, for "
             "example by NTP"
+        )
+    if WITHOUT_CREDENTIALS.search(str(error)) and (kind := urls.kind_of(url)):
+        return StoreError(
+            f"SR792 {url}: there are no valid credentials ({_short(error)}). Set {VARIABLES[kind]} in the environment"
         )
     if codes & REFUSED or (status and status[1] in ("401", "403")):
         return StoreError(

@@ -23,9 +23,10 @@ from tests.crash.hammer import hammer
 from tests.crash.lives import BUILD, Lives, build
 from tests.crash.project import World
 from tests.support.projects import ROOT
-from tests.support.servers import object_stores
+from tests.support.servers import azure, gcs, object_stores
 
 KEPT = ROOT / "target" / "crash"
+STORES = {"s3": object_stores, "azure": azure, "gcs": gcs}
 
 
 class Builds:
@@ -122,12 +123,12 @@ def main() -> None:
     options.add_argument("--ticks", type=int, default=200, help="how many ticks the reader hammers")
     options.add_argument("--engine", choices=("duckdb", "spark", "auto"), default="duckdb")
     options.add_argument("--source", choices=("files", "kafka"), default="files")
-    options.add_argument("--store", choices=("disk", "s3"), default="disk", help="s3: on a server that this starts")
+    options.add_argument("--store", choices=("disk", *STORES), default="disk", help="on a server that this starts")
     options.add_argument("--seed", type=int, default=1)
     chosen = options.parse_args()
-    if chosen.store == "s3":
-        os.environ["STORE"] = "s3"
-        object_stores.shared()
+    if chosen.store in STORES:
+        os.environ["STORE"] = chosen.store
+        STORES[chosen.store].shared()
     shutil.rmtree(KEPT, ignore_errors=True)
     with Lives() as lives:
         if chosen.source == "kafka":

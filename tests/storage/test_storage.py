@@ -1,8 +1,9 @@
-"""Behavior of every storage, on a local disk, an S3-compatible server and an emulator of Azure."""
+"""Behavior of every storage, on a local disk, an S3-compatible server, and emulators of Azure and GCS."""
 
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -84,7 +85,7 @@ def _half(file: Path, mode: str) -> _Half:
     return _Half(file, "w")
 
 
-@pytest.fixture(params=["local", *(pytest.param(kind, marks=pytest.mark.servers) for kind in ("s3", "azure"))])
+@pytest.fixture(params=["local", *(pytest.param(kind, marks=pytest.mark.servers) for kind in ("s3", "azure", "gcs"))])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param != "local":
         warehouse = request.getfixturevalue(request.param).warehouse(tmp_path)
@@ -164,6 +165,15 @@ def test_the_ends_of_a_file(place: Place) -> None:
     for data, ends in ((b"", (b"", b"")), (b"ab", (b"ab", b"ab")), (b"PAR1....PAR2", (b"PAR1", b"PAR2"))):
         place.storage.put(place.path("file"), data, synced=False)
         assert place.storage.ends(place.path("file"), 4) == ends
+
+
+def test_a_file_of_many_parts(place: Place) -> None:
+    """A store gets a large file in several requests; it is there as a whole."""
+    data = random.Random(1).randbytes(12_000_001)
+    place.storage.put(place.path("large"), data, synced=False)
+    assert place.storage.read(place.path("large")) == data
+    assert place.storage.ends(place.path("large"), 8) == (data[:8], data[-8:])
+    assert place.found().keys() == {"large"}
 
 
 @pytest.mark.parametrize("name", ["gone", "gone/too", "file/below"])

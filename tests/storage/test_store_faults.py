@@ -8,13 +8,16 @@ from typing import Any
 from unittest import mock
 
 import obstore
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from sqlrun.errors import UsageError
-from sqlrun.storage import lock, object_store
-from sqlrun.storage.factory import register, storage_of
+from sqlrun.storage import lock, object_store, store_errors
+from sqlrun.storage.factory import address_of, register, storage_of
 from sqlrun.storage.store_errors import StoreError
 from tests.support.script import START
+from tests.support.servers.gcs import Gcs
 from tests.support.servers.object_stores import S3
 from tests.support.servers.unreliable import Unreliable
 
@@ -116,3 +119,51 @@ def test_options_of_a_profile_reach_the_store(s3: S3, tmp_path: Path, monkeypatc
     storage_of(f"{warehouse}/a").put(f"{warehouse}/a/b", b"1", synced=True)
     assert storage_of(f"{warehouse}/x/y").names(f"{warehouse}/a") == ["b"]
     assert storage_of(f"{warehouse}2") is not storage_of(warehouse)
+
+
+def test_options_of_a_profile_reach_googles_store(gcs: Gcs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both libraries take them; requests that aren't signed read."""
+    monkeypatch.delenv("GOOGLE_BASE_URL")
+    warehouse, options = gcs.warehouse(tmp_path), {"endpoint": gcs.endpoint, "allow_http": "true"}
+    register(warehouse, options)
+    storage_of(warehouse).put(f"{warehouse}/a/b", b"1", synced=True)
+    path, known = address_of(f"{warehouse}/table")
+    write_deltalake(path, pa.table({"a": [1]}), storage_options=known)
+
+    monkeypatch.delenv("GOOGLE_SERVICE_ACCOUNT_KEY")
+    register(warehouse, {**options, "skip_signature": "true"})
+    assert storage_of(warehouse).read(f"{warehouse}/a/b") == b"1"
+    path, known = address_of(f"{warehouse}/table")
+    assert DeltaTable(path, storage_options=known).to_pyarrow_table().num_rows == 1
+
+
+def test_a_bucket_that_is_missing_at_google(gcs: Gcs) -> None:
+    with pytest.raises(StoreError, match=r"SR791 gs://nowhere/w.*Create the bucket nowhere"):
+        begin("gs://nowhere/w")
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("text", [None, "", "{}", '{"type": "external_account"}', "no JSON"])
+def test_credentials_of_google_that_cannot_be_read(
+    gcs: Gcs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    """None: there is no such file."""
+    monkeypatch.delenv("GOOGLE_SERVICE_ACCOUNT_KEY")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    if text is not None:
+        (tmp_path / "key.json").write_text(text)
+    with pytest.raises(StoreError, match=r"SR792 gs://lake.*Set GOOGLE_APPLICATION_CREDENTIALS"):
+        begin(gcs.warehouse(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Generic GCS error: Error performing token request: Error performing GET http://metadata.google.internal/token "
+        "in 2s, after 8 retries - HTTP error: error sending request",
+        "Error performing token request: Error performing POST https://oauth2.googleapis.com/token in 3ms - Server "
+        'returned non-2xx status code: 400 Bad Request: {"error":"invalid_grant"}',
+    ],
+)
+def test_no_token_from_google(told: str) -> None:
+    assert str(store_errors.explained("gs://lake/a", OSError(told))).startswith("SR792 gs://lake/a")

@@ -1,7 +1,7 @@
 """Suites of ticks, crashes and cases with their warehouses on an object store, each in a process of its own.
 
-`STORE=s3` puts the warehouse of each test on an S3-compatible server, `STORE=azure` on an emulator of Azure. Tests
-marked `disk` change files of a warehouse behind its back.
+`STORE=s3` puts the warehouse of each test on an S3-compatible server, `STORE=azure` and `STORE=gcs` on
+emulators of Azure and Google Cloud Storage. Tests marked `disk` change files of a warehouse behind its back.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
+from tests.crash.__main__ import STORES
 from tests.support.projects import ROOT
-from tests.support.servers import azure, object_stores
 
 pytestmark = [pytest.mark.servers]
 SUITES = {
@@ -27,7 +27,7 @@ SUITES = {
 
 def passed(*arguments: str, store: str = "s3") -> None:
     """Run tests with their warehouses on a server, which ends with their process."""
-    (azure if store == "azure" else object_stores).program()
+    STORES[store].program()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
         cwd=ROOT, env={**os.environ, "STORE": store}, capture_output=True, text=True, check=False,
@@ -35,7 +35,7 @@ def passed(*arguments: str, store: str = "s3") -> None:
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("store", ["s3", "azure"])
+@pytest.mark.parametrize("store", ["s3", "azure", "gcs"])
 def test_a_tick_is_published_on_a_store(store: str) -> None:
     passed("tests/run/test_ticks.py", "-k", "seed", store=store)
 
@@ -47,14 +47,16 @@ def test_a_suite_passes_on_a_store(name: str) -> None:
 
 
 @pytest.mark.long
-def test_ticks_on_azure() -> None:
-    passed(*SUITES["ticks"], store="azure")
+@pytest.mark.parametrize("store", ["azure", "gcs"])
+def test_ticks_on_an_emulator(store: str) -> None:
+    passed(*SUITES["ticks"], store=store)
 
 
 @pytest.mark.long
-def test_builds_that_are_killed_on_a_store() -> None:
+@pytest.mark.parametrize("store", ["s3", "gcs"])
+def test_builds_that_are_killed_on_a_store(store: str) -> None:
     """The next build takes the lock of a dead process over, and publishes what the killed one didn't."""
-    object_stores.program()
-    command = [sys.executable, "-m", "tests.crash", "--store", "s3", "--kills", "5", "--ticks", "10"]
+    STORES[store].program()
+    command = [sys.executable, "-m", "tests.crash", "--store", store, "--kills", "5", "--ticks", "10"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -84,7 +84,7 @@ def now() -> datetime:
 
 
 def warehouse_of(root: Path) -> str:
-    """Return the warehouse of a test's folder: in it, or on a server of `servers/` with STORE=s3 or STORE=azure."""
+    """Return the warehouse of a test's folder: in it, or on a server of `servers/` with STORE=s3, azure or gcs."""
     match os.environ.get("STORE"):
         case "s3":
             from tests.support.servers import object_stores
@@ -94,6 +94,10 @@ def warehouse_of(root: Path) -> str:
             from tests.support.servers import azure
 
             return azure.warehouse(root)
+        case "gcs":
+            from tests.support.servers import gcs
+
+            return gcs.warehouse(root)
         case _:
             return str(root / "warehouse")
 

@@ -6,15 +6,12 @@ has; a proxy before it applies that. Without it delta-rs takes the first version
 
 from __future__ import annotations
 
-import atexit
 import base64
 import hashlib
 import hmac
-import os
 import re
 import shutil
 import sys
-import tempfile
 import urllib.request
 from datetime import datetime, timezone
 from email.utils import format_datetime
@@ -25,9 +22,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import unescape
 
-from tests.support.servers import go_programs
+from tests.support.servers import emulator, go_programs
 from tests.support.servers.jars import cached
-from tests.support.servers.process import Process, free_port, listens
 from tests.support.servers.s3_proxy import Proxy
 
 VERSION = "3.37.0"
@@ -35,7 +31,6 @@ VERSION = "3.37.0"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 CONTAINER = "lake"
-ROOT = Path(__file__).parents[3]
 BLOB = re.compile(rb"<Blob><Name>(.*?)</Name>.*?</Blob>", re.DOTALL)
 
 
@@ -66,26 +61,23 @@ class _StartFrom(Proxy):
         return status, headers, content
 
 
-class Azure:
+class Azure(emulator.Emulator):
     """The emulator with one container; its variables take the place of a profile's options."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, port = folder, free_port()
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [
-            str(program()), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder),
+        super().__init__(folder, "tests.support.servers.azure")
+
+    def command(self) -> list[str]:
+        """Return the emulator's command line."""
+        return [
+            str(program()), "--blobHost", "127.0.0.1", "--blobPort", str(self.upstream), "--location", str(self.folder),
             "--silent", "--skipApiVersionCheck", "--disableTelemetry",
         ]  # fmt: skip
-        self._process = Process(command, folder / "azurite.log")
-        self._upstream, self._port = port, free_port()
-        # In a process of its own: delta-rs holds Python's lock while it waits for some answers.
-        proxy = [sys.executable, "-m", "tests.support.servers.azure", str(port), str(self._port)]
-        self._proxy = Process(["env", f"PYTHONPATH={ROOT}", *proxy], folder / "proxy.log")
 
     @property
     def endpoint(self) -> str:
         """Return the account's address."""
-        return f"http://127.0.0.1:{self._port}/{ACCOUNT}"
+        return f"http://127.0.0.1:{self.port}/{ACCOUNT}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -95,16 +87,9 @@ class Azure:
             "AZURE_STORAGE_ACCOUNT_KEY": KEY, "AZURE_ALLOW_HTTP": "true",
         }  # fmt: skip
 
-    def start(self) -> None:
-        """Start the emulator, and create the container."""
-        self._process.start(lambda: listens(self._upstream))
-        self._proxy.start(lambda: listens(self._port))
-        urllib.request.urlopen(_creation(self._upstream)).close()
-
-    def stop(self) -> None:
-        """Stop the emulator; its objects stay."""
-        self._proxy.stop()
-        self._process.stop()
+    def prepare(self) -> None:
+        """Create the container in the running emulator."""
+        urllib.request.urlopen(_creation(self.upstream)).close()
 
     def warehouse(self, root: Path) -> str:
         """Return the warehouse of a test's folder."""
@@ -129,21 +114,8 @@ def _creation(port: int) -> urllib.request.Request:
 
 @cache
 def shared() -> None:
-    """Start an emulator of this process, with its variables in the environment; none in a process started by one."""
-    if "SQLRUN_TEST_AZURE" in os.environ:
-        return
-    folder = Path(tempfile.mkdtemp(prefix="sqlrun-azure-"))
-    server = Azure(folder)
-    server.start()
-    os.environ |= {**server.environment, "SQLRUN_TEST_AZURE": "1"}
-    pid = os.getpid()
-
-    def stop() -> None:
-        if os.getpid() == pid:
-            server.stop()
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(stop)
+    """Start an emulator of this process."""
+    emulator.shared("azure", Azure)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from tests.support.servers import jars
 
 if TYPE_CHECKING:
     from tests.support.servers.azure import Azure
+    from tests.support.servers.gcs import Gcs
     from tests.support.servers.kafka import Broker
     from tests.support.servers.nats import Nats
     from tests.support.servers.object_stores import S3
@@ -30,8 +31,12 @@ FIXTURES = {
     "s3_server",
     "s3",
     "through",
+    "through_gcs",
+    "through_azure",
     "azure_server",
     "azure",
+    "gcs_server",
+    "gcs",
 }
 
 
@@ -174,3 +179,41 @@ def azure(azure_server: Azure, monkeypatch: pytest.MonkeyPatch) -> Azure:
     """The emulator, with its variables in the environment, and no store opened before."""
     _reach(azure_server.environment, monkeypatch)
     return azure_server
+
+
+@pytest.fixture(scope="session")
+def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs]:
+    """An emulator of Google Cloud Storage for all tests of the process: each has a prefix of its own."""
+    from tests.support.servers.gcs import Gcs
+
+    server = Gcs(tmp_path_factory.mktemp("gcs"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def gcs(gcs_server: Gcs, monkeypatch: pytest.MonkeyPatch) -> Gcs:
+    """The emulator, with its variables in the environment, and no store opened before."""
+    _reach(gcs_server.environment, monkeypatch)
+    return gcs_server
+
+
+@pytest.fixture
+def through_gcs(gcs: Gcs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unreliable]:
+    """A proxy before the emulator `gcs`, which stores of this process use."""
+    from tests.support.servers.unreliable import Unreliable
+
+    with Unreliable(gcs.port) as proxy:
+        monkeypatch.setenv("GOOGLE_BASE_URL", proxy.endpoint)
+        yield proxy
+
+
+@pytest.fixture
+def through_azure(azure: Azure, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unreliable]:
+    """A proxy before the emulator `azure`, which stores of this process use."""
+    from tests.support.servers.unreliable import Unreliable
+
+    with Unreliable(azure.port) as proxy:
+        monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", azure.endpoint.replace(f":{azure.port}", f":{proxy.port}"))
+        yield proxy
