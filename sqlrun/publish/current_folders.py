@@ -1,7 +1,8 @@
 """Folders with paths that stay: `current/<schema>/<table>`, a Delta log that names a table's files. Shell: Delta files.
 
-Each folder has a log of its own, and no data. A publish appends one commit with the difference of files, after the
-ledger's row: a crash in between leaves the folder a tick behind, and the next command repairs it.
+Each folder has a log of its own. On a disk it has the table's files under second names, so that every reader opens it;
+on a store its log names them in the table's folder. A publish appends one commit with the difference of files, after
+the ledger's row: a crash in between leaves the folder a tick behind, and the next command repairs it.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState, is_source, own_tables
 from sqlrun.runtime import arrow_rows
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.urls import is_url
 from sqlrun.version import __version__
 
 FOLDER = "current"
 # Keys of a commit's information: the table and version that the folder shows since, and the tick that published it.
 SHOWS, TICK = "sqlrun.shows", "sqlrun.tick"
+# After a table's version: the folder has its own names of the files.
+LINKED = "+links"
 UP = "../../.."
 EVERY, TRIES = 10, 3
 READERS = timedelta(hours=1)
@@ -57,8 +61,13 @@ class Folder:
 
     @property
     def shows(self) -> str:
-        """Return the table and the version that the folder has to show."""
-        return f"{self.state.path}@{self.state.version}"
+        """Return the table and the version that the folder has to show, and how it names files."""
+        return f"{self.state.path}@{self.state.version}{LINKED if self.linked else ''}"
+
+    @property
+    def linked(self) -> bool:
+        """Return whether the folder has the files under second names; a store has none."""
+        return not is_url(self.warehouse)
 
 
 def place(ledger: Ledger) -> str:
@@ -221,6 +230,9 @@ def _committed(folder: Folder, version: int, shown: str) -> bool:
     actions = _quick(folder, shown) if version else None
     if actions is None:
         actions = list(_whole(folder, version - 1 if version else None))
+    if folder.linked:
+        for entry in (action["add"] for action in actions if "add" in action):
+            _link(folder, entry)
     now = time.time_ns() // 1_000_000
     info = {
         "timestamp": now,
@@ -238,14 +250,24 @@ def _committed(folder: Folder, version: int, shown: str) -> bool:
         return False
     if version and version % EVERY == 0:
         delta_table.opened(folder.path, version).create_checkpoint()
-        vacuum.trim_log(folder.path, version, datetime.now(timezone.utc) - READERS)
+        before = datetime.now(timezone.utc) - READERS
+        if folder.linked:
+            vacuum.drop_unnamed(folder.path, before)
+        vacuum.trim_log(folder.path, version, before)
     return True
+
+
+def _link(folder: Folder, entry: Mapping[str, Any]) -> None:
+    """Give a file of the table, and the file of its vector, a name in the folder."""
+    for name in (unquote(entry["path"]), deletion_vectors.file_of(entry.get("deletionVector"))):
+        if name:
+            storage_of(folder.path).link(f"{folder.table}/{name}", f"{folder.path}/{name}")
 
 
 def _quick(folder: Folder, shown: str) -> list[Action] | None:
     """Return the actions from the table's own commits; None if they don't suffice."""
-    path, _, version = shown.rpartition("@")
-    if path != folder.state.path or int(version) > folder.state.version:
+    path, _, version = shown.removesuffix(LINKED).rpartition("@")
+    if shown.endswith(LINKED) != folder.linked or path != folder.state.path or int(version) > folder.state.version:
         return None
     added, removed = dict[str, Action](), dict[tuple[str, str], Action]()
     for number in range(int(version) + 1, folder.state.version + 1):
@@ -292,7 +314,8 @@ def _whole(folder: Folder, head: int | None) -> Iterator[Action]:
 
 
 def _path_of(folder: Folder, path: str) -> str:
-    return f"{UP}/{quote(folder.state.path)}/{path}"
+    """Return a file's path as the folder's log names it."""
+    return path if folder.linked else f"{UP}/{quote(folder.state.path)}/{path}"
 
 
 def _entry(folder: Folder, entry: Mapping[str, Any], names: set[str]) -> Action:
@@ -319,7 +342,7 @@ def _can_name(entry: Mapping[str, Any]) -> bool:
 def _vector(folder: Folder, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return a file's vector as the folder's log names it."""
     vector: Mapping[str, Any] | None = entry.get("deletionVector")
-    if vector and deletion_vectors.file_of(vector):
+    if vector and not folder.linked and deletion_vectors.file_of(vector):
         return deletion_vectors.below(vector, f"{UP}/{folder.state.path}")
     return vector
 

@@ -96,6 +96,12 @@ class LocalStorage:
             self.make_folder(os.path.dirname(to))
             os.rename(path, to)
 
+    def link(self, path: str, to: str) -> None:
+        """Link a file under a second name."""
+        self.make_folder(os.path.dirname(to))
+        with suppress(FileExistsError):
+            os.link(path, to)
+
     def delete(self, path: str) -> None:
         """Delete a file or a link."""
         with suppress(FileNotFoundError):

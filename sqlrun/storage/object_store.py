@@ -291,6 +291,11 @@ class ObjectStore:
             self._asked("copy", path, partial(copy, key))
         self._delete(path, found)
 
+    def link(self, path: str, to: str) -> None:
+        """Copy an object, unless the copy exists."""
+        if self.stamp(to) is None:
+            self._asked("copy", path, partial(self._api.copy, self._store, self._key(path), self._key(to)))
+
     def delete(self, path: str) -> None:
         """Delete an object."""
         self._delete(path, [self._key(path)])

@@ -99,6 +99,12 @@ class Storage(Protocol):
     def move(self, path: str, to: str) -> None:
         """Move a file or a folder and create the target's parents; do nothing if it doesn't exist."""
 
+    def link(self, path: str, to: str) -> None:
+        """Give a file a second name, and create its parents; do nothing if that name exists.
+
+        Where the storage has no second names, it is a copy.
+        """
+
     def delete(self, path: str) -> None:
         """Delete a file or a link; do nothing if there is none."""
 

@@ -7,7 +7,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -275,8 +275,84 @@ def test_folders_on_an_object_store(s3: S3, tmp_path: Path) -> None:
     assert made.said == []
 
 
-def test_polars_reads_by_delta_rs(site: Site) -> None:
+@pytest.mark.parametrize("inline", [None, 1_000, 0])
+def test_polars_scans_a_folder(tmp_path: Path, inline: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens no file outside the folder, and none in a path with a blank; changed rows are copied or marked."""
+    if inline is not None:
+        monkeypatch.setattr(file_layout, "COPIED", 0)
+        monkeypatch.setattr(deletion_vectors, "INLINE", inline)
+    site = Site(project(tmp_path / "shop"), DuckDBEngine(), current_folders=True)
+    sales(site, "0.jsonl", *((f"m{number}", 1, "y", number, 0) for number in range(30)))
+    for number in range(3):
+        sales(site, f"{number + 1}.jsonl", ("m1", number + 2, "x", number, -1), (f"n{number}", 1, "z", 2, 0))
+        assert site.tick(START + number * FIVE).published
+        for name in tables(site):
+            found = pl.scan_delta(folder(site, name)).collect().to_dicts()
+            assert rows(found) == rows(site.rows(name)), name
+    entries = delta_state.at(folder(site, "stg_sales"), DeltaTable(folder(site, "stg_sales")).version()).files.values()
+    kinds = {each["deletionVector"]["storageType"] for each in entries if each.get("deletionVector")}
+    assert kinds == {None: set(), 1_000: {"i"}, 0: {"u"}}[inline]
+
+
+def test_a_store_is_read_by_delta_rs(site: Site) -> None:
     """Polars' own `scan_delta` opens no file outside the folder, so the page shows this way."""
     frame = pl.DataFrame(pa.table(DeltaTable(folder(site, "fct_slots")).scan().read_all()))
 
     assert rows(frame.to_dicts()) == rows(site.rows("fct_slots"))
+
+
+def test_pandas_reads_a_folder_without_vectors(site: Site) -> None:
+    [model] = site.root.rglob("mart_hour.sql")
+    model.write_text("{{ config(readable_by='pandas') }}\n" + model.read_text())
+    site.prepared = prepared(site.root)
+    assert site.tick(START + FIVE).published
+
+    found = DeltaTable(folder(site, "mart_hour")).to_pandas()
+
+    assert rows(found.to_dict("records")) == rows(site.rows("mart_hour"))
+
+
+def files(path: str) -> set[str]:
+    """Return the names of a folder's files, of rows and of vectors."""
+    return {str(file.relative_to(path)) for kind in ("parquet", "bin") for file in Path(path).glob(f"**/*.{kind}")} - {
+        str(file.relative_to(path)) for file in Path(path).glob("_delta_log/*")
+    }
+
+
+def test_second_names_go_when_no_reader_needs_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each tenth commit of a folder; those of an hour stay."""
+    monkeypatch.setattr(file_layout, "COPIED", 0)
+    monkeypatch.setattr(deletion_vectors, "INLINE", 0)
+    path = folder(site, "stg_sales")
+    most = 0
+    for number in range(1, 22):
+        if number == 12:
+            most = len(files(path))
+            monkeypatch.setattr(current_folders, "READERS", timedelta(0))
+        sales(site, f"{number}.jsonl", ("a", number + 1, "x", number, -1), (f"n{number}", 1, "z", 2, 0))
+        assert site.tick(START + number * FIVE).published
+    version = DeltaTable(path).version()
+    assert version % 10 == 1
+    # After the twentieth commit came another one.
+    entries = list(delta_state.at(path, version - 1).files.values())
+    needed = {entry["path"] for entry in entries} | {deletion_vectors.file_of(e.get("deletionVector")) for e in entries}
+    brought = {action["add"]["path"] for action in delta_table.actions(path, version) if "add" in action}
+    assert len(files(path)) <= len((needed | brought) - {""}) + 2 < most
+    require_same(site)
+
+
+def test_folders_of_the_form_before_get_names_of_their_own(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a store: the log names the files in the table's folder."""
+    with monkeypatch.context() as patched:
+        patched.setattr(current_folders.Folder, "linked", False)
+        shutil.rmtree(current_folders.place(site.ledger))
+        sales(site, "1.jsonl", ("a", 2, "x", 9, -1), ("d", 1, "z", 2, 0))
+        assert site.tick(START + FIVE).published
+        assert files(folder(site, "stg_sales")) == set()
+        assert rows(by_scan(folder(site, "stg_sales"))) == rows(site.rows("stg_sales"))
+
+    current_folders.follow(site.ledger, site.ledger.read().published, site.said.append)
+
+    assert files(folder(site, "stg_sales"))
+    require_same(site)
+    assert site.said == []

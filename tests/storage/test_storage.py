@@ -250,6 +250,20 @@ def test_a_folder_is_deleted_with_its_contents(place: Place) -> None:
     assert not place.storage.is_there(place.path("table2"))
 
 
+def test_a_file_gets_a_second_name(place: Place) -> None:
+    """It lives as long as one of them, and a name that exists stays as it is."""
+    place.storage.put(place.path("a"), b"1", synced=False)
+    place.storage.link(place.path("a"), place.path("deep/down/b"))
+    place.storage.put(place.path("c"), b"2", synced=False)
+    place.storage.link(place.path("a"), place.path("c"))
+    place.storage.delete(place.path("a"))
+
+    assert place.storage.read(place.path("deep/down/b")) == b"1"
+    assert place.storage.read(place.path("c")) == b"2"
+    with pytest.raises(OSError, match="No such"):
+        place.storage.link(place.path("a"), place.path("d"))
+
+
 def test_files_and_folders_are_moved(place: Place) -> None:
     for name in ("table/_delta_log/0", "table/a", "file"):
         place.storage.put(place.path(name), name.encode(), synced=False)

@@ -114,6 +114,29 @@ def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
     return _deleted(path, forgotten)
 
 
+def drop_unnamed(path: str, before: datetime) -> int:
+    """Delete data files and vectors that neither the newest version names, nor a commit since `before`; count them.
+
+    Only for a folder whose files are second names of others, and which has one writer: a file that a commit is about to
+    name is deleted, too.
+    """
+    newest = delta_table.head(path)
+    assert newest is not None
+    entries = [*state.at(path, newest).files.values()]
+    for version in range(newest, 0, -1):
+        committed = delta_table.committed_at(path, version)
+        if committed is None or committed < before:
+            break
+        entries += [a["remove"] for a in delta_table.actions(path, version) if "remove" in a]
+    named = {unquote(entry["path"]) for entry in entries}
+    named |= {deletion_vectors.file_of(entry.get("deletionVector")) for entry in entries}
+    vectors = (
+        f"{deletion_vectors.FOLDER}/{name}" for name in storage_of(path).names(f"{path}/{deletion_vectors.FOLDER}")
+    )
+    there = [*(name for name, _ in _parquet_files(path)), *vectors]
+    return _deleted(path, (name for name in there if name not in named))
+
+
 def drop_checksums(path: str) -> int:
     """Delete checksums of deleted data files and change files; return their number.
 
