@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlrun.dashboards.nouns import Dashboard
 from sqlrun.errors import Place
@@ -679,7 +680,8 @@ class Profile:
     delta_writer: str = "sqlrun"  # sqlrun | library: the writer of small commits of Delta tables
     connections: Mapping[str, Connection] = field(default_factory=dict)
     storage: Mapping[str, str] = field(default_factory=dict)  # options of a warehouse's object store
-    current_folders: bool = False  # a folder with a path that stays for each published table
+    # A folder with a path that stays for each published table; `copies`: a store has copies of the files, too.
+    current_folders: bool | Literal["copies"] = False
     catalog: str = ""  # the catalog of Spark that has each published table, by its folder
 
 

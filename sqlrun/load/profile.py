@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from sqlrun.errors import Place, Problem, ProjectError
@@ -30,6 +31,7 @@ ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb", "auto")
 LANDS = ("duckdb", "spark")
 WRITERS = ("sqlrun", "library")
+COPIES: Literal["copies"] = "copies"
 SESSION_CATALOG = "spark_catalog"
 MOST_THREADS = 256
 # Maximum timeout of an alert in seconds: a tick comes every few minutes.
@@ -76,7 +78,7 @@ def load(root: Path, name: str) -> Profile:
     statement_timeout = _number(reader, top, "statement_timeout", DEFAULTS.statement_timeout, most)
     stop_grace = _number(reader, top, "stop_grace", DEFAULTS.stop_grace, (0, LONGEST_GRACE))
     delta_writer = _delta_writer(reader, top)
-    current_folders = _flag(reader, top, "current_folders")
+    current_folders = _current_folders(reader, top)
     catalog = _catalog(reader, top, engine, settings)
     known = connections.read(reader, top, partial(_expanded, reader))
     if reader.problems:
@@ -347,12 +349,14 @@ def _catalog(reader: Reader, top: dict[str, object], engine: str, settings: Mapp
     return ""
 
 
-def _flag(reader: Reader, top: dict[str, object], key: str) -> bool:
-    """Return a key that is true or false; false by default."""
-    text = (_expanded(reader, top, key) or "false").lower()
+def _current_folders(reader: Reader, top: dict[str, object]) -> bool | Literal["copies"]:
+    """Return a key that is true, false or `copies`; false by default."""
+    text = (_expanded(reader, top, "current_folders") or "false").lower()
+    if text == COPIES:
+        return COPIES
     if text not in ("true", "false"):
-        message = f"`{key}` must be true or false, not `{reader.text(top, key)}`"
-        reader.problem("SR131", reader.value_place(top, key), message, f"{key}: true")
+        message = f"`current_folders` must be true, false or {COPIES}, not `{reader.text(top, 'current_folders')}`"
+        reader.problem("SR131", reader.value_place(top, "current_folders"), message, "current_folders: true")
     return text == "true"
 
 

@@ -11,9 +11,9 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from sqlrun.engines.delta import deletion_vectors, foreign_commits, vacuum
@@ -53,6 +53,8 @@ class Folder:
     warehouse: str
     state: TableState
     tick: int
+    copies: bool | None = None  # on a store: whether it has copies of the files; None: as it has them now
+    shown: str = ""
 
     @property
     def table(self) -> str:
@@ -66,8 +68,10 @@ class Folder:
 
     @property
     def linked(self) -> bool:
-        """Return whether the folder has the files under second names; a store has none."""
-        return not is_url(self.warehouse)
+        """Return whether the folder has names of its own for the files: on a disk, and as copies on a store."""
+        if not is_url(self.warehouse):
+            return True
+        return self.shown.endswith(LINKED) if self.copies is None else self.copies
 
 
 def place(ledger: Ledger) -> str:
@@ -76,8 +80,14 @@ def place(ledger: Ledger) -> str:
     return f"{ledger.warehouse}/{FOLDER}/{schema(project, ledger.env)}" if project else ""
 
 
-def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], None], *, create: bool = False) -> None:
-    """Make the folders show a published tick; without `create`, only folders that exist.
+def follow(
+    ledger: Ledger,
+    published: Published | None,
+    warn: Callable[[str], None],
+    *,
+    create: bool | Literal["copies"] = False,
+) -> None:
+    """Make the folders show a published tick; without `create`, only folders that exist, in the form that they have.
 
     Delete the folder of a table that is no longer published. A failure is a warning: the tick is published already.
     """
@@ -88,7 +98,8 @@ def follow(ledger: Ledger, published: Published | None, warn: Callable[[str], No
     there = set(storage.names(base))
     tables = {n: s for n, s in own_tables(published.tables).items() if not is_source(s.path)}
     wanted = tables if create else {name: state for name, state in tables.items() if name in there}
-    folders = [Folder(f"{base}/{n}", n, ledger.warehouse, s, published.tick) for n, s in sorted(wanted.items())]
+    copies = create == "copies" if create else None
+    folders = [Folder(f"{base}/{n}", n, ledger.warehouse, s, published.tick, copies) for n, s in sorted(wanted.items())]
     followed = storage.at_once(_followed, folders)
     versions = {folder.name: version for folder, (_, version) in zip(folders, followed, strict=True)}
     told = [text for text, _ in followed]
@@ -135,7 +146,8 @@ def behind(ledger: Ledger, published: Published | None) -> list[str]:
         for name in sorted(storage_of(ledger.warehouse).names(base))
         if name in tables
     ]
-    found = [each.name for each in folders if _shown(each.path, delta_table.head(each.path)) != each.shows]
+    shown = ((each, _shown(each.path, delta_table.head(each.path))) for each in folders)
+    found = [each.name for each, text in shown if text != replace(each, shown=text).shows]
     return found or ([] if not folders or _named(base) == published.tick else [pointer(base).rpartition("/")[2]])
 
 
@@ -162,6 +174,7 @@ def _followed(folder: Folder) -> tuple[str, int | None]:
         for _ in range(TRIES):
             head = _whole_head(folder.path)
             shown = _shown(folder.path, head)
+            folder = replace(folder, shown=shown or _last_shown(folder.path, head))
             if shown == folder.shows:
                 return warning, head
             if head is not None and not shown:
@@ -206,6 +219,12 @@ def _shown(path: str, head: int | None) -> str:
         return str(foreign_commits.info_of(delta_table.actions(path, head)).get(SHOWS) or "")
     except EngineError:
         return ""
+
+
+def _last_shown(path: str, head: int | None) -> str:
+    """Return what sqlrun's newest commit to a folder shows; "" if there is none."""
+    versions = range(head, -1, -1) if head is not None else ()
+    return next(filter(None, (_shown(path, version) for version in versions)), "")
 
 
 def _foreign(folder: Folder, head: int) -> str:

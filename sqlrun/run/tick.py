@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Literal
 
 from sqlrun.engine_api import Engine
 from sqlrun.engines.delta.heads import Heads
@@ -61,7 +62,7 @@ class Request:
     connections: Mapping[str, Connection] = field(default_factory=dict)
     fail_fast: bool = False  # begin no further step after one has failed
     defer: bool = False  # in an environment: say from where it reads what it doesn't build
-    current_folders: bool = False  # create a folder with a path that stays for each table
+    current_folders: bool | Literal["copies"] = False  # create a folder with a path that stays for each table
     catalog: CatalogTables | None = None  # follows the folders
 
 

@@ -190,3 +190,17 @@ def test_an_old_command_works_and_is_reported_once(tmp_path: Path, monkeypatch: 
     assert old.exit_code == new.exit_code == 2
     assert old.stderr == warning + new.stderr and old.stdout == new.stdout
     assert "  maintain  " not in CliRunner().invoke(main, ["--help"]).output
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False), ("copies", "copies"), ("${FORM}", True)])
+def test_folders_have_names_or_copies(
+    tmp_path: Path, text: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORM", "true")
+    found = profile.load(write(tmp_path, f"engine: duckdb\nwarehouse: lake\ncurrent_folders: {text}\n"), "own")
+    assert found.current_folders == value
+
+
+def test_another_form_of_folders_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="must be true, false or copies, not `links`"):
+        profile.load(write(tmp_path, "engine: duckdb\nwarehouse: lake\ncurrent_folders: links\n"), "own")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -264,8 +264,9 @@ def test_the_doctor_names_a_folder_that_is_behind(site: Site, capsys: pytest.Cap
 
 
 @pytest.mark.servers
-def test_folders_on_an_object_store(s3: S3, tmp_path: Path) -> None:
-    made = Site(project(tmp_path / "shops"), DuckDBEngine(), current_folders=True)
+@pytest.mark.parametrize("form", [True, "copies"])
+def test_folders_on_an_object_store(s3: S3, tmp_path: Path, form: Literal[True, "copies"]) -> None:
+    made = Site(project(tmp_path / "shops"), DuckDBEngine(), current_folders=form)
     made.warehouse = s3.warehouse(tmp_path)
     made.ledger = Ledger(made.warehouse, made.ledger.project)
     for number in range(12):
@@ -273,6 +274,33 @@ def test_folders_on_an_object_store(s3: S3, tmp_path: Path) -> None:
         assert made.tick(START + number * FIVE).published
     require_same(made)
     assert made.said == []
+    path = folder(made, "mart_hour")
+    has_files = any(name.endswith(".parquet") for name in storage_of(path).names(path))
+    assert has_files == (form == "copies")
+
+    # Without the key, and with the other form.
+    before = shown(made, "mart_hour")
+    current_folders.follow(made.ledger, made.ledger.read().published, made.said.append)
+    assert shown(made, "mart_hour") == before
+    other: Literal[True, "copies"] = True if form == "copies" else "copies"
+    current_folders.follow(made.ledger, made.ledger.read().published, made.said.append, create=other)
+    assert shown(made, "mart_hour") != before
+    require_same(made)
+
+
+@pytest.mark.servers
+def test_polars_scans_copies_on_a_store(s3: S3, tmp_path: Path) -> None:
+    made = Site(project(tmp_path / "shop"), DuckDBEngine(), current_folders="copies")
+    made.warehouse = f"s3://lake/{tmp_path.name}"
+    made.ledger = Ledger(made.warehouse, made.ledger.project)
+    for number in range(2):
+        sales(made, f"{number}.jsonl", ("a", number, "x", number, -1), (f"n{number}", 1, "z", 2, 0))
+        assert made.tick(START + number * FIVE).published
+
+    options = {**{key.lower(): value for key, value in s3.environment.items()}, "aws_allow_http": "true"}
+    for name in tables(made):
+        found = pl.scan_delta(folder(made, name), storage_options=options).collect().to_dicts()
+        assert rows(found) == rows(made.rows(name)), name
 
 
 @pytest.mark.parametrize("inline", [None, 1_000, 0])

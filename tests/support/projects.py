@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sqlrun import project_files
 from sqlrun.engine_api import Engine, Relation
@@ -114,7 +114,7 @@ class Site:
     published: list[TickContext] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     connections: Mapping[str, Connection] = field(default_factory=dict)
-    current_folders: bool = False
+    current_folders: bool | Literal["copies"] = False
     catalog: CatalogTables | None = None
 
     def __post_init__(self) -> None:
