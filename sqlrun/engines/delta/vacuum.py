@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
+from typing import Any
 from urllib.parse import unquote
 
 from sqlrun.engines.delta import deletion_vectors, state
@@ -81,11 +82,7 @@ def drop_vectors(path: str, oldest: int, before: datetime) -> int:
     newest = delta_table.open_table(path).version()
     for version in range(oldest + 1, newest + 1):
         entries += [a["add"] for a in delta_table.actions(path, version) if "add" in a]
-    for version in range(newest, 0, -1):
-        committed = delta_table.committed_at(path, version)
-        if committed is None or committed < before:
-            break
-        entries += [a["remove"] for a in delta_table.actions(path, version) if "remove" in a]
+    entries += _removed_since(path, newest, before)
     return _deleted(path, there - {deletion_vectors.file_of(entry.get("deletionVector")) for entry in entries})
 
 
@@ -100,11 +97,7 @@ def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
     named = {unquote(file["path"]) for file in delta_table.files_at(delta_table.open_table(path, oldest))}
     for version in range(oldest + 1, table.version() + 1):
         named.update(unquote(a["add"]["path"]) for a in delta_table.actions(path, version) if "add" in a)
-    for version in range(table.version(), 0, -1):
-        committed = delta_table.committed_at(path, version)
-        if committed is None or committed < before:
-            break
-        named.update(unquote(a["remove"]["path"]) for a in delta_table.actions(path, version) if "remove" in a)
+    named.update(unquote(entry["path"]) for entry in _removed_since(path, table.version(), before))
     live = {unquote(file["path"]) for file in delta_table.files_at(table)}
     storage = storage_of(path)
     if not all(storage.is_there(f"{path}/{name}") for name in live):
@@ -122,12 +115,7 @@ def drop_unnamed(path: str, before: datetime) -> int:
     """
     newest = delta_table.head(path)
     assert newest is not None
-    entries = [*state.at(path, newest).files.values()]
-    for version in range(newest, 0, -1):
-        committed = delta_table.committed_at(path, version)
-        if committed is None or committed < before:
-            break
-        entries += [a["remove"] for a in delta_table.actions(path, version) if "remove" in a]
+    entries = [*state.at(path, newest).files.values(), *_removed_since(path, newest, before)]
     named = {unquote(entry["path"]) for entry in entries}
     named |= {deletion_vectors.file_of(entry.get("deletionVector")) for entry in entries}
     vectors = (
@@ -135,6 +123,15 @@ def drop_unnamed(path: str, before: datetime) -> int:
     )
     there = [*(name for name, _ in _parquet_files(path)), *vectors]
     return _deleted(path, (name for name in there if name not in named))
+
+
+def _removed_since(path: str, newest: int, before: datetime) -> Iterator[Mapping[str, Any]]:
+    """Yield the removals of the commits up to `newest` that were made since a time; their files may have readers."""
+    for version in range(newest, 0, -1):
+        committed = delta_table.committed_at(path, version)
+        if committed is None or committed < before:
+            return
+        yield from (action["remove"] for action in delta_table.actions(path, version) if "remove" in action)
 
 
 def drop_checksums(path: str) -> int:
