@@ -13,8 +13,7 @@ from urllib.parse import unquote, urlsplit
 from sqlrun.engine_api import Catalog
 from sqlrun.engines.spark import jars
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.publish import current_folders, warehouse_format
-from sqlrun.publish.environment_paths import schema
+from sqlrun.publish import current_folders
 from sqlrun.publish.ledger import Ledger
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.urls import is_url
@@ -36,7 +35,7 @@ class CatalogTables:
 
         A table of another folder stays. A failure is a warning: the tick is published already.
         """
-        base, place = current_folders.place(ledger), _schema(ledger)
+        base, place = current_folders.place(ledger), current_folders.schema_of(ledger)
         if not base:
             return
         try:
@@ -54,7 +53,7 @@ class CatalogTables:
 
     def drop(self, ledger: Ledger) -> None:
         """Drop the tables of an environment's folders; the schema stays."""
-        base, place = current_folders.place(ledger), _schema(ledger)
+        base, place = current_folders.place(ledger), current_folders.schema_of(ledger)
         for name in sorted(self._catalog.tables(place)):
             if same_place(self._catalog.location(place, name), f"{base}/{name}"):
                 self._catalog.drop(place, name)
@@ -83,7 +82,7 @@ def statements(warehouse: str, env: str) -> Iterator[str]:
     Raises: UsageError if the warehouse has no folders.
     """
     ledger = Ledger(warehouse, "", env)
-    base, place = current_folders.place(ledger), identifier(_schema(ledger), "spark")
+    base, place = current_folders.place(ledger), identifier(current_folders.schema_of(ledger), "spark")
     names = _require_folders(warehouse, base)
     yield f"create schema if not exists {place}"
     for name in names:
@@ -129,7 +128,3 @@ def _plain(uri: str) -> str:
         return str(Path(uri))
     parts = urlsplit(uri)
     return f"{parts.netloc}{unquote(parts.path)}".rstrip("/")
-
-
-def _schema(ledger: Ledger) -> str:
-    return schema(ledger.project or warehouse_format.owner(ledger.warehouse), ledger.env)

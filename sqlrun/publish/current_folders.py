@@ -76,8 +76,14 @@ class Folder:
 
 def place(ledger: Ledger) -> str:
     """Return the folder of an environment's current tables; "" in a warehouse without an owner."""
+    name = schema_of(ledger)
+    return f"{ledger.warehouse}/{FOLDER}/{name}" if name else ""
+
+
+def schema_of(ledger: Ledger) -> str:
+    """Return the schema of an environment's tables; "" in a warehouse without an owner."""
     project = ledger.project or warehouse_format.owner(ledger.warehouse)
-    return f"{ledger.warehouse}/{FOLDER}/{schema(project, ledger.env)}" if project else ""
+    return schema(project, ledger.env) if project else ""
 
 
 def follow(
