@@ -428,6 +428,11 @@ class Source:
     recent: RecentEvents | None = None  # in a sample: all other lines are left out
 
     @property
+    def node(self) -> str:
+        """Return the source's name in the graph."""
+        return f"source:{self.group}.{self.name}"
+
+    @property
     def is_plain_folder(self) -> bool:
         """Return whether the source is a folder of JSON lines, which other programs may also write to by `serve`."""
         return self.format == JSON and self.files is None

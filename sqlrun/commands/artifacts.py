@@ -38,10 +38,7 @@ def list_manifest(
     naming = artifact_files.naming_of(prepared.project, None)
     document = manifest(prepared.workspace, naming, now, "")
     nodes = document["nodes"] | document["unit_tests"] | document["sources"]
-    sources = {
-        f"source:{one.group}.{one.name}": unique_ids.source(prepared.project.name, one)
-        for one in prepared.project.sources
-    }
+    sources = {one.node: unique_ids.source(prepared.project.name, one) for one in prepared.project.sources}
     names, tests = chosen_to_list(prepared, select, exclude, state)
     found = [nodes[one] for one in (*(sources.get(name) or naming.id_of(name) for name in names), *tests)]
     if keys is None:

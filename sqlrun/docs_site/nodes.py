@@ -33,7 +33,7 @@ class Pages:
         prepared = subject.prepared
         self._subject, self._workspace = subject, prepared.workspace
         self.columns = Columns(Lineage(prepared.project, prepared.graph, prepared.queries))
-        self._sources = {f"source:{one.group}.{one.name}": one for one in prepared.project.sources}
+        self._sources = {one.node: one for one in prepared.project.sources}
         self._lands = {one.source.table: one.name for one in prepared.workspace.models if one.source is not None}
 
     def __iter__(self) -> Iterator[tuple[str, Values]]:

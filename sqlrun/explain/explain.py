@@ -323,7 +323,7 @@ def listed(workspace: Workspace, graph: Graph, names: tuple[str, ...]) -> list[d
     """Return nodes in graph order: name, kind, strategy, inputs, file."""
     rows = []
     models = {m.name: m for m in workspace.models}
-    declared = {f"source:{one.group}.{one.name}": one.place.file for one in workspace.project.sources}
+    declared = {one.node: one.place.file for one in workspace.project.sources}
     for name in names:
         if name in declared:
             rows.append({"name": name, "kind": "source", "strategy": "", "reads": "", "file": declared[name]})

@@ -48,7 +48,7 @@ def build(project: Project, rendered: Iterable[Rendered]) -> Graph:
     Raises: ProjectError (SR401) with each cycle edge by edge.
     """
     items = {item.model.name: item for item in rendered}
-    sources = {source.table: f"source:{source.group}.{source.name}" for source in project.sources}
+    sources = {source.table: source.node for source in project.sources}
     parents: dict[str, tuple[str, ...]] = dict.fromkeys((*(seed.name for seed in project.seeds), *sources.values()), ())
     known = {*parents, *items}
     for name, item in items.items():

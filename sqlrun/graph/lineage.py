@@ -79,7 +79,7 @@ class Lineage:
     def __init__(self, project: Project, graph: Graph, queries: Iterable[Query]) -> None:
         self.graph = graph
         self._walks = {query.name: (query, Walk(cast(exp.Query, query.tree))) for query in queries}
-        self._sources = {source.table: f"source:{source.group}.{source.name}" for source in project.sources}
+        self._sources = {source.table: source.node for source in project.sources}
         tables: tuple[Model | Seed, ...] = (*project.models, *project.seeds)
         self.types: dict[str, Mapping[str, str]] = {
             **{noun.name: {c.name: c.type for c in noun.columns} for noun in tables},

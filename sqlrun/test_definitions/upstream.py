@@ -13,8 +13,8 @@ from sqlrun.project import Model, Project, UnitTest
 def problems(project: Project, graph: Graph) -> tuple[Problem, ...]:
     """Return inputs that aren't upstream of the tested model (SR112), and quarantines without landing (SR121)."""
     labels = {source.table: f"source('{source.group}', '{source.name}')" for source in project.sources}
-    nodes = {f"source:{s.group}.{s.name}": labels[s.table] for s in project.sources}
-    landing = {f"source:{s.group}.{s.name}" for s in project.sources if s.lands}
+    nodes = {s.node: labels[s.table] for s in project.sources}
+    landing = {s.node for s in project.sources if s.lands}
     found: list[Problem] = []
     for model in project.models:
         if model.unit_tests and model.name in graph.parents:

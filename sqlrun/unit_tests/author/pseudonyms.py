@@ -66,7 +66,7 @@ def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str,
     tagged = {
         *(Item(model.name, c.name) for model in project.models for c in model.columns if PII in c.tags),
         *(Item(seed.name, c.name) for seed in project.seeds for c in seed.columns if PII in c.tags),
-        *(Item(f"source:{s.group}.{s.name}", c.name) for s in project.sources for c in s.columns if PII in c.tags),
+        *(Item(s.node, c.name) for s in project.sources for c in s.columns if PII in c.tags),
     }
 
     def private(item: Item) -> bool:
