@@ -272,6 +272,8 @@ class Session:
 
     def _sampled(self, ledger: Ledger, as_of: datetime, length: str | None) -> Prepared:
         """Return the project whose landing models have the events of a tick's sample alone, if there is one."""
+        if length is None:
+            return self._whole
         sample = sampling.chosen(sampling.minutes_of(length, ledger.env), as_of, ledger.read().published)
         return replace(self._whole, workspace=sampling.applied(self._whole.workspace, sample))
 
