@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -21,10 +18,11 @@ from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.publish import current_folders, tick_views
 from tests.publish.test_environments import sales
 from tests.run.test_machine import project
-from tests.support.projects import ROOT, Site
+from tests.storage.test_suites_on_a_store import passed
+from tests.support.projects import Site
 from tests.support.readers_of_delta import rows
 from tests.support.script import FIVE, START
-from tests.support.servers import jars, object_stores
+from tests.support.servers import jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -161,10 +159,5 @@ def test_a_broken_pointer_is_an_error(site: Site, spark: Any) -> None:
 @pytest.mark.long
 def test_the_tables_of_a_warehouse_in_s3() -> None:
     """In a process of its own, whose JVM has the jars of S3A."""
-    object_stores.program()
-    chosen = ["-m", "spark and not long", "-k", "published_ones"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, *chosen],
-        cwd=ROOT, env={**os.environ, "STORE": "s3"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
+    said = passed(__file__, "-n", "0", "-m", "spark and not long", "-k", "published_ones")
+    assert "1 passed" in said, said[-3000:]

@@ -25,14 +25,15 @@ SUITES = {
 }
 
 
-def passed(*arguments: str, store: str = "s3") -> None:
-    """Run tests with their warehouses on a server, which ends with their process."""
+def passed(*arguments: str, store: str = "s3") -> str:
+    """Run tests with their warehouses on a server, which ends with their process; return what pytest prints."""
     STORES[store].program()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
         cwd=ROOT, env={**os.environ, "STORE": store}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    return done.stdout
 
 
 @pytest.mark.parametrize("store", ["s3", "azure", "gcs"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.support.servers.registry import Registry
     from tests.support.servers.unreliable import Unreliable
 
+Server = TypeVar("Server", "S3", "Azure", "Gcs")
 FIXTURES = {
     "broker",
     "own_broker",
@@ -133,10 +134,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     """An S3-compatible server for all tests of the process: each has a prefix of its own."""
     from tests.support.servers.object_stores import S3
 
-    server = S3(tmp_path_factory.mktemp("s3"))
-    server.start()
-    yield server
-    server.stop()
+    yield from _served(S3(tmp_path_factory.mktemp("s3")))
 
 
 @pytest.fixture
@@ -144,6 +142,13 @@ def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
     """The server, with its variables in the environment, and no store opened before."""
     _reach(s3_server.environment, monkeypatch)
     return s3_server
+
+
+def _served(server: Server) -> Iterator[Server]:
+    """Start a server; stop it after its last test."""
+    server.start()
+    yield server
+    server.stop()
 
 
 def _reach(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,10 +173,7 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     """An emulator of Azure's Blob storage for all tests of the process: each has a prefix of its own."""
     from tests.support.servers.azure import Azure
 
-    server = Azure(tmp_path_factory.mktemp("azure"))
-    server.start()
-    yield server
-    server.stop()
+    yield from _served(Azure(tmp_path_factory.mktemp("azure")))
 
 
 @pytest.fixture
@@ -186,10 +188,7 @@ def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs]:
     """An emulator of Google Cloud Storage for all tests of the process: each has a prefix of its own."""
     from tests.support.servers.gcs import Gcs
 
-    server = Gcs(tmp_path_factory.mktemp("gcs"))
-    server.start()
-    yield server
-    server.stop()
+    yield from _served(Gcs(tmp_path_factory.mktemp("gcs")))
 
 
 @pytest.fixture
