@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import secrets
-import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -125,11 +124,11 @@ class Broker:
 
     def pause(self) -> None:
         """Suspend the broker: it accepts connections, and answers nothing."""
-        self._process.send(signal.SIGSTOP)
+        self._process.pause()
 
     def resume(self) -> None:
         """Resume a suspended broker."""
-        self._process.send(signal.SIGCONT)
+        self._process.resume()
 
     def _address(self, listener: str) -> str:
         return f"127.0.0.1:{self._ports[listener]}"

@@ -99,7 +99,7 @@ class Process:
             return
         self._running.terminate()
         # A paused process ends only after it goes on.
-        self.send(signal.SIGCONT)
+        self.resume()
         try:
             self._running.wait(LONGEST / 4)
         except subprocess.TimeoutExpired:
@@ -113,6 +113,27 @@ class Process:
             self._running.kill()
             self._running.wait(LONGEST)
             self._running = None
+
+    def pause(self) -> None:
+        """Suspend the process, and return after each of its threads has stopped."""
+        self.send(signal.SIGSTOP)
+        end = time.monotonic() + LONGEST
+        # The signal waits for a core: until then the process still answers.
+        while self.running and not self.paused():
+            assert time.monotonic() < end, "the server doesn't stop"
+            time.sleep(0.001)
+
+    def resume(self) -> None:
+        """Resume the suspended process."""
+        self.send(signal.SIGCONT)
+
+    def paused(self) -> bool:
+        """Return whether all threads of the process are stopped (`man 5 proc`, field 3 of `stat`)."""
+        stats = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        try:
+            return all(stat.read_text().rpartition(")")[2].split()[0] in "Tt" for stat in stats)
+        except OSError:  # a thread that ended meanwhile
+            return False
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the process, if it still runs."""
