@@ -50,10 +50,15 @@ class _Watch:
         self.ours = self.theirs = -1
         self.started = False
         self.longest = float(STATEMENT_TIMEOUT)
-        self.reset()
+        self._forget()
 
     def reset(self) -> None:
-        """Forget received signals and graceful stops."""
+        """Forget received signals, those in the pipe too, and graceful stops."""
+        with self.lock:
+            self._read()
+            self._forget()
+
+    def _forget(self) -> None:
         self.handled = self.heard = 0
         self.raised = False
         self.grace: float | None = None
@@ -71,7 +76,8 @@ class _Watch:
         with self.lock:
             if self.ours < 0:
                 self.ours, self.theirs = os.pipe()
-                os.set_blocking(self.theirs, False)
+                for end in (self.ours, self.theirs):
+                    os.set_blocking(end, False)
 
     def start(self) -> None:
         """Start the thread. It is not one of `threading`'s: exit doesn't wait for it, and a fork stays intact."""
@@ -89,10 +95,17 @@ class _Watch:
     def _run(self) -> None:
         while True:
             wait = self._next()
-            ready, _, _ = select.select([self.ours], [], [], wait if wait is None else max(wait, 0.001))
-            numbers = os.read(self.ours, 4096) if ready else b""
-            self.heard += sum(1 for number in numbers if number in SIGNALS)
+            select.select([self.ours], [], [], wait if wait is None else max(wait, 0.001))
+            with self.lock:
+                self.heard += self._read()
             self.look()
+
+    def _read(self) -> int:
+        """Return the number of signals in the pipe, and empty it. The lock is held, so `reset` misses none."""
+        numbers = b""
+        with suppress(OSError):  # it is empty, or not open yet
+            numbers = os.read(self.ours, 4096)
+        return sum(1 for number in numbers if number in SIGNALS)
 
     def _next(self) -> float | None:
         """Return the seconds until the next action; None for never."""

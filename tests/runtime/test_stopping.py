@@ -252,6 +252,35 @@ def test_a_librarys_error_for_a_signal_is_no_error(raised: str) -> None:
     assert "interrupted" in found.stderr + found.stdout and "Traceback" not in found.stderr
 
 
+LATE = """\
+import select, signal, threading, time, types
+from contextlib import suppress
+from sqlrun.runtime import stopping
+
+read = threading.Event()
+
+def late(*given):
+    found = select.select(*given)
+    read.wait()
+    return found
+
+stopping.select = types.SimpleNamespace(select=late)
+with suppress(KeyboardInterrupt), stopping.graceful(threading.Event(), 60, print, "killed"):
+    for _ in range(2):
+        signal.raise_signal(signal.SIGINT)
+read.set()
+time.sleep(2 * stopping.PATIENCE)
+print("goes on")
+"""
+
+
+def test_signals_of_a_finished_command_are_forgotten_although_they_are_read_late() -> None:
+    """On a busy machine, the thread that reads them may run only after the command has ended."""
+    found = subprocess.run([sys.executable, "-c", LATE], cwd=ROOT, text=True, capture_output=True, check=False)
+
+    assert (found.returncode, found.stdout) == (0, "SIGINT\ngoes on\n"), found.stderr
+
+
 DEAD = """\
 import sys, threading, time
 from sqlrun.runtime import stopping
