@@ -1,6 +1,7 @@
-"""The log store of Delta-Spark on S3A, called as Delta calls it, behind a proxy that loses and delays answers.
+"""What writes to S3A from Spark's JVM, called as Delta and Spark call it, behind a proxy that loses and delays answers.
 
-A JVM with the classes of S3A alone: Delta itself is in tests/spark/test_s3_spark.py.
+The log store of Delta-Spark, and the files of a stream's checkpoint. The JVM has no session: Spark and Delta themselves
+are in tests/spark/test_s3_spark.py.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 TAKEN = "FileAlreadyExistsException"
 LOG = f"{moto_s3.BUCKET}/table/_delta_log"
+OFFSETS = f"{moto_s3.BUCKET}/_checkpoints/orders/offsets"
+SPARKS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # By default, S3A tries for many minutes.
 FEW_ATTEMPTS = {
     "attempts.maximum": "2", "retry.interval": "20ms", "retry.limit": "2", "retry.throttle.interval": "20ms",
@@ -59,10 +62,27 @@ class Store:
 
     def read(self, number: int) -> str | None:
         """Return the commit that the server has."""
-        key = f"{LOG}/{number:020}.json".partition("/")[2]
+        return self._text(f"{LOG}/{number:020}.json")
+
+    def _text(self, path: str) -> str | None:
+        key = path.partition("/")[2]
         if not self.client.list_objects_v2(Bucket=moto_s3.BUCKET, Prefix=key).get("Contents"):
             return None
         return self.client.get_object(Bucket=moto_s3.BUCKET, Key=key)["Body"].read().decode()
+
+    def batch(self, number: int, text: str, overwrite: bool = False, manager: str = "") -> Any:
+        """Begin the file of a batch as a stream does; `manager` is the class that writes it, sqlrun's by default."""
+        folder = self.jvm.org.apache.hadoop.fs.Path(f"s3://{OFFSETS}")
+        made = self.jvm
+        for part in (manager or object_store.CHECKPOINT_FILES).split("."):
+            made = getattr(made, part)
+        file = made(folder, self.conf).createAtomic(self.jvm.org.apache.hadoop.fs.Path(folder, str(number)), overwrite)
+        file.write(text.encode())
+        return file
+
+    def planned(self, number: int) -> str | None:
+        """Return the file of a batch that the server has."""
+        return self._text(f"{OFFSETS}/{number}")
 
     def faults(self, *faults: Fault) -> None:
         """Let the next commits meet these faults, one each."""
@@ -71,9 +91,24 @@ class Store:
 
         def fault(request: s3_proxy.Request) -> Fault:
             with lock:
-                return waiting.pop(0) if waiting and request.is_commit else SOUND
+                return waiting.pop(0) if waiting and (request.is_commit or is_batch(request)) else SOUND
 
         self.proxy.fault = fault
+
+
+def is_batch(request: s3_proxy.Request) -> bool:
+    return request.method == "PUT" and "/offsets/" in request.path
+
+
+def closed(file: Any) -> str:
+    """Close a file; return "" or the class of Java's error."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        file.close()
+    except Py4JJavaError as error:
+        return str(error.java_exception.getClass().getName())
+    return ""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +117,7 @@ def store() -> Iterator[Store]:
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     shipped = Path(pyspark.__file__).parent / "jars"
-    names = ("hadoop-client", "slf4j", "log4j", "commons", "guava", "httpc")
+    names = ("hadoop-client", "slf4j", "log4j", "commons", "guava", "httpc", "scala-library", "spark-")
     classes = [jars.spark_jar(), jars.delta_storage(), *jars.needed(jars.S3A).glob("*.jar")]
     classes += [file for file in shipped.glob("*.jar") if any(name in file.name for name in names)]
     port = launch_gateway(
@@ -177,3 +212,49 @@ def test_of_many_writers_one_wins(store):
         winners = [writer for writer, error in answer if not error]
         assert len(winners) == 1 and store.read(number) == f"of {winners[0]}\n"
         assert {error for _, error in answer} == {"", TAKEN}
+
+
+def test_a_file_of_a_checkpoint_is_one_request(store):
+    store.faults()
+
+    assert closed(store.batch(1, "v1\n{}")) == ""
+    assert [(seen.method, seen.conditional, status) for seen, status in store.proxy.seen] == [("PUT", True, 200)]
+    assert store.planned(1) == "v1\n{}"
+
+
+def test_of_two_drivers_that_plan_a_batch_one_wins(store):
+    """Both have seen that the batch isn't planned. With Spark's own class both succeed, and the later plan stays."""
+    store.faults(Fault(seconds=0.5), Fault(seconds=0.5))
+    files = {text: store.batch(2, text) for text in ("of the first", "of the second")}
+    with ThreadPoolExecutor(2) as pool:
+        answers = dict(zip(files, pool.map(closed, files.values()), strict=True))
+
+    # Spark takes this class of Hadoop's for a second driver, and no other.
+    assert sorted(answers.values()) == ["", "org.apache.hadoop.fs.FileAlreadyExistsException"]
+    assert answers[store.planned(2)] == ""
+
+
+@pytest.mark.parametrize("lost", [Fault(status=0), Fault(status=500)], ids=str)
+def test_a_file_of_a_checkpoint_whose_answer_is_lost_is_known_again(store, lost):
+    number = 10 + (lost.status or 0)
+    store.faults(lost)
+
+    assert closed(store.batch(number, "mine")) == ""
+    assert store.planned(number) == "mine"
+
+
+def test_a_file_of_a_checkpoint_is_replaced_on_request(store):
+    store.faults()
+
+    assert closed(store.batch(3, "before")) == ""
+    assert closed(store.batch(3, "after", overwrite=True)) == ""
+    assert store.planned(3) == "after"
+
+
+def test_a_cancelled_file_of_a_checkpoint_leaves_nothing(store):
+    store.faults()
+    file = store.batch(4, "half")
+
+    file.cancel()
+
+    assert closed(file) == "" and store.planned(4) is None and store.proxy.seen == []

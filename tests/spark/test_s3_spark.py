@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster_day import Day
 from tests.support.servers import jars, moto_s3, s3_proxy
 from tests.support.servers.s3_proxy import SOUND, Fault
 
@@ -44,3 +45,21 @@ def test_of_writers_at_once_none_loses_a_commit():
     assert found["acknowledged"] == found["there"] == found["version"] > 2 * 3
     assert found["first"] == 1
     assert refused > 1, "the writers never met"
+
+
+def test_the_checkpoint_of_a_stream_is_written_on_condition(tmp_path, s3):
+    jars.spark_jar()
+    settings = {"spark.master": "local[2]", "spark.jars": ",".join(map(str, jars.S3A.files()))}
+    with s3_proxy.before(s3.endpoint) as proxy:
+        variables = {**s3.environment, "AWS_ENDPOINT_URL": proxy.endpoint}
+        day = Day(tmp_path / "project", settings, s3.warehouse(tmp_path), variables)
+        for number in (0, 1):
+            day.land(number)
+            assert day.build(number, select="stg_order_events") == 0
+
+    files = [seen for seen, _ in proxy.seen if "/checkpoints/" in seen.path and seen.method != "GET"]
+    files = [seen for seen in files if not seen.path.endswith("/")]  # S3A marks folders
+    written = [one.path.rpartition("/")[2] for one in files if one.method == "PUT"]
+    assert sorted(written) == ["0", "0", "0", "1", "1", "1", "metadata"]
+    assert all(one.conditional for one in files if one.method == "PUT")
+    assert not any(".tmp" in one.path for one in files)

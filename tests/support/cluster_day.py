@@ -45,9 +45,12 @@ class Day:
         self.written += len(lines)
         (self.root / "data" / "orders" / f"{number:04}.jsonl").write_text("".join(line + "\n" for line in lines))
 
-    def build(self, number: int, meanwhile: Callable[[subprocess.Popen[bytes]], None] | None = None) -> int:
-        """Run a tick; return its exit code."""
+    def build(
+        self, number: int, meanwhile: Callable[[subprocess.Popen[bytes]], None] | None = None, select: str = ""
+    ) -> int:
+        """Run a tick, of all models by default; return its exit code."""
         command = [*BUILD, "--as-of", (START + number * FIVE).strftime("%Y-%m-%dT%H:%M")]
+        command += ["--select", select] if select else []
         output = self.root / f"build{number}.log"
         with output.open("wb") as to:
             process = subprocess.Popen(

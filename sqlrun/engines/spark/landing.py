@@ -12,7 +12,7 @@ from sqlrun.engines import landed_elsewhere
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark import conf as spark_conf
-from sqlrun.engines.spark import line_counts, remote
+from sqlrun.engines.spark import line_counts, object_store, remote
 from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.engines.spark.file_names import uri_of
 from sqlrun.errors import EngineError
@@ -154,7 +154,7 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> Line
     # A row whose expression fails is quarantined with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
     source = _streaming(landing).stream(accept_lost=landing.accept_lost)
-    settings = {**source.settings, **REPORTS}
+    settings = {**source.settings, **REPORTS, **object_store.of_checkpoint(landing.checkpoint)}
     for key, value in settings.items():
         session.conf.set(key, value)
     spark_conf.choose(session, _waiting_lines(landing, known))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlrun.storage import urls
+
 LOG_STORE = "org.sqlrun.delta.ConditionalLogStore"
 S3A = "spark.hadoop.fs.s3a."
 FILES = "spark.hadoop.fs.s3.impl"
 # Delta asks for the log store by the scheme of a table's path; tables of others may be named by the other one.
 STORES = ("spark.delta.logStore.s3.impl", "spark.delta.logStore.s3a.impl")
 FIXED = {FILES: "org.apache.hadoop.fs.s3a.S3AFileSystem", **dict.fromkeys(STORES, LOG_STORE)}
+# How a stream writes the files of its checkpoint.
+CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKPOINT_FILES = "org.sqlrun.spark.ConditionalCheckpointFiles"
 ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
 # Hadoop's names of the environment's credentials.
 SECRETS = {
@@ -40,6 +45,17 @@ def settings(options: Mapping[str, str], environment: Mapping[str, str]) -> dict
     if options.get("skip_signature") == "true":
         found[f"{S3A}aws.credentials.provider"] = ANONYMOUS
     return found
+
+
+def of_checkpoint(folder: str) -> dict[str, str]:
+    """Return the settings of a stream with its checkpoint in a folder.
+
+    Spark itself renames a checkpoint's files, which on S3 is a copy that overwrites (decision 62).
+
+    >>> of_checkpoint("/warehouse/_checkpoints/orders")
+    {}
+    """
+    return {CHECKPOINTS: CHECKPOINT_FILES} if urls.kind_of(folder) == "s3" else {}
 
 
 def secrets(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
