@@ -34,6 +34,7 @@ class Asked:
     limit: float
     keep: bool = False
     settings: tuple[str, ...] = ()  # of sqlrun's DuckDB, `key: value`
+    discard: bool = False  # files of the history, after they landed
     own: bool = False  # rivals run in the suite's own environment, which has the packages of some
 
 
@@ -194,6 +195,8 @@ def _load(contender: Contender, place: Place, world: World, asked: Asked) -> flo
     kept = asked.root / world.name / first.name / "loaded"
     started = time.perf_counter()
     if not (kept / "loaded").is_file():
+        if (asked.root / world.name / "discarded").exists():
+            raise RuntimeError(f"the history's files were discarded: delete {asked.root / world.name}")
         player = Player(first, place, asked)
         player.prepare()
         try:
@@ -201,7 +204,10 @@ def _load(contender: Contender, place: Place, world: World, asked: Asked) -> flo
             for files, as_of in portions(world, slices):
                 for file in files:
                     arrive(file, place.folder / "data" / "orders")
-                player.tick(as_of)
+                spent = player.tick(as_of)
+                if asked.discard:
+                    _discard(files, world, place.folder / "data" / "orders", asked.root / world.name)
+                tables.say(f"loaded {len(files)} files in {spent.seconds:.0f} s, {spent.cpu:.0f} processor s")
         finally:
             player.close()
         if not _is_wanted_again(contender, asked):
@@ -212,6 +218,15 @@ def _load(contender: Contender, place: Place, world: World, asked: Asked) -> flo
         return time.perf_counter() - started
     copy(kept, place.folder)
     return time.perf_counter() - started
+
+
+def _discard(files: list[str], world: World, orders: Path, folder: Path) -> None:
+    """Delete landed files which the oracle doesn't read; only this contender can tick on that history again."""
+    (folder / "discarded").touch()
+    for file in files:
+        if not truth.is_needed(file, world.as_of):
+            Path(file).unlink()
+            (orders / Path(file).name).unlink()
 
 
 def _is_wanted_again(contender: Contender, asked: Asked) -> bool:

@@ -31,7 +31,7 @@ def canonical(rows: Iterable[dict[str, Any]]) -> Mart:
 
 def truth(files: Iterable[str], as_of: datetime) -> Mart:
     """Return the mart computed from the raw lines, once for the same files, which the sizes share."""
-    needed = [Path(file) for file in sorted(files) if _end(file) >= f"{as_of - REACH:%Y%m%dT%H%M}"]
+    needed = [Path(file) for file in sorted(files) if is_needed(file, as_of)]
     key = (as_of.isoformat(), *(f"{path.name}:{path.stat().st_size}" for path in needed))
     if key not in _KNOWN:
         found = oracle.mart(oracle.read_lines(needed), as_of)
@@ -40,6 +40,11 @@ def truth(files: Iterable[str], as_of: datetime) -> Mart:
             for window, row in found.items()
         }
     return _KNOWN[key]
+
+
+def is_needed(file: str, as_of: datetime) -> bool:
+    """Return whether a file may have orders of the mart's longest window."""
+    return _end(file) >= f"{as_of - REACH:%Y%m%dT%H%M}"
 
 
 def _end(file: str) -> str:
