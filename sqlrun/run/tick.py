@@ -64,6 +64,7 @@ class Request:
     defer: bool = False  # in an environment: say from where it reads what it doesn't build
     current_folders: bool | Literal["copies"] = False  # create a folder with a path that stays for each table
     catalog: CatalogTables | None = None  # follows the folders
+    own_commits: bool = True  # sqlrun may write the commits of the ledger and of the intake itself (decision 41)
 
 
 def tick(
@@ -132,9 +133,9 @@ def _tick(
     if not nodes.failed:
         request.assert_lock_held()
         dead_letters.begin(context)
-        ledger.publish(number, request.as_of, context.of_warehouse(), request.clock(), request.holder, pinned)
+        shown, own = Published(number, request.as_of, context.of_warehouse()), request.own_commits
+        ledger.publish(number, shown.as_of, shown.tables, request.clock(), request.holder, pinned, own)
         request.published(context)
-        shown = Published(number, request.as_of, context.of_warehouse())
         current_folders.follow(ledger, shown, request.say, create=request.current_folders)
         if request.catalog is not None:
             request.catalog.follow(ledger, request.say)
@@ -152,7 +153,8 @@ def _pinned(context: TickContext, nodes: Steps, ledger: Ledger, request: Request
     number, read = context.plan.number, context.of_warehouse()
     try:
         nodes.begin()
-        pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder)
+        own = request.own_commits
+        pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder, own)
     except BaseException as error:
         context.pinned.set_exception(error)
         raise
@@ -181,6 +183,7 @@ def _progress(
         connections=request.connections,
         accept_unexplained=request.accept_unexplained,
         check_timeout=request.check_timeout,
+        own_commits=request.own_commits,
     )
 
 

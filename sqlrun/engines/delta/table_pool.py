@@ -103,16 +103,19 @@ def nothing() -> None:
 
 
 @contextmanager
-def writing(path: str, create: Callable[[], None] = nothing, base: int | None = None) -> Iterator[DeltaTable]:
+def writing(
+    path: str, create: Callable[[], None] = nothing, base: int | None = None, *, follow: bool = True
+) -> Iterator[DeltaTable]:
     """Lend a table at its newest version to a writer; if the block succeeds, the table stays open afterwards.
 
     `create` is called before a table is opened that isn't open yet. `base` is the version that the writer expects: a
-    table that is open at this version isn't updated, because a commit behind another writer's fails.
+    table that is open at this version isn't updated, because a commit behind another writer's fails. Without `follow`
+    an open table is never updated.
     Raises: EngineError if there is no such table, or its log can't be read.
     """
     with _keeping:
         spare = _spare.pop(path, None)
-    table = None if spare is None else _followed(path, spare, base)
+    table = None if spare is None else _followed(path, spare, base if follow else spare.table.version())
     writes = 0 if spare is None or table is None else spare.writes
     if table is None:
         create()
