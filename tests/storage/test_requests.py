@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,15 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.publish.ledger import Ledger
 from sqlrun.storage import known_entries
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.object_store import ObjectStore
 from tests.support import foreign_writers as others
 from tests.support.foreign_writers import arrive, at
 from tests.support.projects import Site
 from tests.support.servers.object_stores import S3
 
 # Requests of a tick by kind, without those of delta-rs. Seven tables are written, five of them one after the other.
-BUSY = {"get": 3, "head": 34, "list": 27, "put": 30}
-IDLE = {"get": 1, "head": 27, "list": 27, "put": 7}
+BUSY = {"get": 3, "head": 22, "list": 27, "put": 30}
+IDLE = {"get": 1, "head": 23, "list": 27, "put": 7}
 
 
 @pytest.fixture
@@ -50,3 +52,24 @@ def test_a_warm_tick_makes_few_requests(site: Site, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(delta_table, "append_rows", lambda *_: pytest.fail("delta-rs wrote rows of a system table"))
     assert asked(site, 3) == BUSY
     assert asked(site, 4) == IDLE
+
+
+def test_the_files_of_a_merge_are_uploaded_together(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The upload of rows ends only when that of their changes has begun."""
+    for number in range(2):
+        arrive(site, number)
+        asked(site, number)
+    arrive(site, 2)
+    real, changes, waited = ObjectStore.upload, threading.Event(), list[bool]()
+
+    def upload(self: ObjectStore, path: str, file: str) -> None:
+        if "/stg_sales/" in path:
+            if "/_change_data/" in path:
+                changes.set()
+            else:
+                waited.append(changes.wait(30))
+        real(self, path, file)
+
+    monkeypatch.setattr(ObjectStore, "upload", upload)
+    asked(site, 2)
+    assert waited and all(waited)

@@ -123,9 +123,7 @@ def writing(
     before = table.version()
     yield table
     # A later commit of another writer is found when the table is lent again.
-    version = table.version()
-    while table_facts.is_noted(table, version + 1, table_facts.COMMITTED):
-        version += 1
+    version = version_made(table)
     entry = delta_table.entry_of(path, version)
     if entry is None:
         return
@@ -141,6 +139,14 @@ def writing(
     if writes < WRITES:
         with _keeping:
             _spare[path] = _Spare(table, entry, writes + (version != before), facts)
+
+
+def version_made(table: DeltaTable) -> int:
+    """Return the version that a table's writer has made: the open table's, or one that it has yet to read."""
+    version = table.version()
+    while table_facts.is_noted(table, version + 1, table_facts.COMMITTED):
+        version += 1
+    return version
 
 
 def _catch_up(path: str, table: DeltaTable, version: int, facts: Future[_Facts]) -> None:
