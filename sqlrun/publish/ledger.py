@@ -18,6 +18,7 @@ from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import commit as delta_commit
 from sqlrun.engines.delta import own_append, table_pool
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
 from sqlrun.publish import hash_chain, warehouse_format
 from sqlrun.publish.environment_paths import environment, system_folder
@@ -80,15 +81,20 @@ class Ledger:
         """Return the ledger of another environment of the warehouse."""
         return Ledger(self.warehouse, self.project, env)
 
-    def read(self) -> History:
-        """Return the latest published tick and the highest tick number in use."""
-        entry = delta_table.entry_of_head(self.path)
+    def read(self, known: Heads | None = None) -> History:
+        """Return the latest published tick and the highest tick number in use; `known`: versions seen a moment ago."""
+        entry = self._newest_entry(known)
         rows = self._newest_rows(lambda row: row["kind"] == "published", entry)
         if not rows:
             return History(None, self._dropped())
         done = [row["tick"] for row in rows if row["kind"] == "published"]
         last = max((row["tick"] for row in rows), default=0)
         return History(self._published(max(done), entry) if done else None, last)
+
+    def _newest_entry(self, known: Heads | None) -> delta_table.Entry | None:
+        """Return the log's newest entry, by known versions if they have the ledger's."""
+        head = (known or Heads()).of(self.path)
+        return None if head is None else delta_table.entry_of(self.path, head)
 
     def _dropped(self) -> int:
         """Return the highest number of a dropped environment of this name: its tables may still record it."""
@@ -154,12 +160,12 @@ class Ledger:
             self._require_unedited(hash_chain.broken([row]))
         return rows
 
-    def require_chain(self, ticks: int | None = None) -> None:
+    def require_chain(self, ticks: int | None = None, known: Heads | None = None) -> None:
         """Reject a ledger with a changed, removed or inserted row, among the newest `ticks` or all.
 
-        Raises: UsageError naming the row.
+        `known`: versions seen a moment ago. Raises: UsageError naming the row.
         """
-        entry = delta_table.entry_of_head(self.path)
+        entry = self._newest_entry(known)
         rows = self._rows(None) if ticks is None else self._latest(ticks, entry, whole=True)
         self._require_unedited(hash_chain.broken(rows))
 

@@ -91,8 +91,7 @@ def _tick(
 ) -> TickResult:
     started = time.perf_counter()
     request.assert_lock_held()
-    doctor.at_start(ledger, request.clock(), request.say)
-    history = ledger.read()
+    history = ledger.read(doctor.at_start(ledger, request.clock(), request.say))
     other_environments = environments.other_environments(ledger)
     for whose, newest in (("", history.published), (" of production", other_environments.production)):
         if newest is not None and request.as_of < newest.as_of:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +20,8 @@ from tests.support.projects import Site
 from tests.support.servers.object_stores import S3
 
 # Requests of a tick by kind, without those of delta-rs. Seven tables are written, five of them one after the other.
-BUSY = {"get": 3, "head": 22, "list": 27, "put": 30}
-IDLE = {"get": 1, "head": 23, "list": 27, "put": 7}
+BUSY = {"get": 3, "head": 22, "list": 25, "put": 30}
+IDLE = {"get": 1, "head": 23, "list": 25, "put": 7}
 
 
 @pytest.fixture
@@ -73,3 +75,36 @@ def test_the_files_of_a_merge_are_uploaded_together(site: Site, monkeypatch: pyt
     monkeypatch.setattr(ObjectStore, "upload", upload)
     asked(site, 2)
     assert waited and all(waited)
+
+
+@pytest.mark.parametrize(
+    "together",
+    [
+        ("_sqlrun/format", "_sqlrun/environments", "_sqlrun/ledger/_delta_log", "_sqlrun/receipts/_delta_log"),
+        ("/stg_sales/{}/_delta_log", "_sqlrun/checkpoints/stg_lines/{}", "_sqlrun/checkpoints/stg_lines/{}/batches"),
+    ],
+    ids=["the books", "the tables"],
+)
+def test_a_tick_begins_with_questions_at_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch, together: tuple[str, ...]
+) -> None:
+    """Each is answered only when all of them have been asked."""
+    arrive(site, 0)
+    asked(site, 0)
+    tables = site.published[-1].plan.tables
+    wanted = [
+        path.format(tables["stg_lines" if "stg_lines" in path else "stg_sales"].path.rpartition("/")[2])
+        for path in together
+    ]
+    real, barrier, seen = ObjectStore._asked, threading.Barrier(len(wanted)), set[str]()
+
+    def ask(self: ObjectStore, kind: str, path: str, ask: Callable[[], Any]) -> Any:
+        mine = next((end for end in wanted if path.endswith(end)), "")
+        if mine and mine not in seen:
+            seen.add(mine)
+            barrier.wait(30)
+        return real(self, kind, path, ask)
+
+    monkeypatch.setattr(ObjectStore, "_asked", ask)
+    asked(site, 1)
+    assert len(seen) == len(wanted)
