@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from sqlrun.engine_api import Engine
+from sqlrun.engines.delta import table_pool
 from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
@@ -82,7 +83,10 @@ def tick(
     """
     storage = storage_of(request.warehouse)
     before = storage.requests
-    result = _tick(workspace, engine, ledger, request, emit, reader)
+    try:
+        result = _tick(workspace, engine, ledger, request, emit, reader)
+    finally:
+        table_pool.settle()  # the lock is held until then
     return replace(result, requests=(storage.requests - before).total() or None)
 
 

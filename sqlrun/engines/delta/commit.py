@@ -162,11 +162,6 @@ def was_committed(table: Any, write: Write, change: Change) -> bool:
     if not storage_of(file).put_if_absent(file, text.encode(), synced=False):
         return False
     table_facts.note(table, version, table_facts.COMMITTED, found=True)
-    interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
-    if version % interval == 0:
-        delta_table.follow(path, table)
-        if table.version() == version:
-            table.create_checkpoint()
     return True
 
 
