@@ -284,7 +284,8 @@ class Landing:
     columns; `file` is the line's origin in `source`. It may be a function, since mostly nothing lands and the query
     isn't needed. `checkpoint` is the engine's folder for the parts that it has landed. `accept_lost`: a planned part
     that is gone is left out. `own_commit`: as in `Write`. `drops`: the reasons why the query may leave out lines; if
-    there are any, such lines are rows with their reason in a last column `_dropped`, NULL for all others.
+    there are any, such lines are rows with their reason in a last column `_dropped`, NULL for all others. `base`: the
+    table's version at the start of the tick, if it is known; behind a later commit of another writer nothing lands.
     """
 
     table: TableSpec
@@ -296,6 +297,7 @@ class Landing:
     accept_lost: bool = False
     own_commit: bool = True
     drops: tuple[str, ...] = ()
+    base: int | None = None
 
     @property
     def sql(self) -> str:

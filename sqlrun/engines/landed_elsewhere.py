@@ -23,7 +23,8 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
     if streaming is None:
         return False  # both engines have the same checkpoint
     place, other = landing.checkpoint, "spark"
-    if engine == "duckdb" and stream_checkpoint.began(place) and not batches.began(place):
+    # The id of DuckDB's batches was read when the tick began; a stream's checkpoint would be asked for.
+    if engine == "duckdb" and not batches.began(place) and stream_checkpoint.began(place):
         # Spark completes its batches in order, and deletes old ones.
         newest = max(stream_checkpoint.numbers(place, stream_checkpoint.COMMITS), default=-1)
         ended = (each for each in streaming.streamed(place) if each.batch <= newest)

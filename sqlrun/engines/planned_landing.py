@@ -79,7 +79,7 @@ def land(commit: Commit, landing: Landing) -> Landed:
 
     Raises: EngineError, for a loss with its range; LockedError.
     """
-    with table_pool.writing(landing.table.path) as table:
+    with table_pool.writing(landing.table.path, base=landing.base) as table:
         return _landed(commit, landing, table)
 
 
@@ -88,7 +88,7 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
     app_id = f"{landing.app_id}:{identity(checkpoint, table.version(), landing)}"
     plans = planned(checkpoint, landing)
     seen, last = batches.landed(plans.values()), max(plans, default=0)
-    committed = table.transaction_version(app_id)
+    committed = _last_batch(table, landing.table.path, app_id)
     if table.version() > 0 and (committed is None or committed > last):
         raise EngineError(
             f"the checkpoint of {landing.table.name} belongs to another table, or lacks its list of batches. Landing "
@@ -97,20 +97,22 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
             model=landing.table.name,
         )
     done: list[LandedBatch] = []
-    rows, left = 0, list[str]()
+    rows, left, version = 0, list[str](), table.version()
     unreadable: dict[str, str] = {}
 
     def carry_out(number: int, plan: batches.Batch, *, is_new: bool = False) -> None:
-        nonlocal rows
+        nonlocal rows, version
+        if version != table.version():
+            delta_table.follow(landing.table.path, table)
         made = commit(landing, Batch(table, app_id, number, plan.parts, plan.lost, is_new))
         left.extend(made.left)
         unreadable.update(made.unreadable)
         if made.is_withdrawn:
             return
-        delta_table.follow(landing.table.path, table)
+        version = table_pool.version_made(table)
         lost = () if plan.is_folded else plan.lost
         rows += made.rows
-        done.append(LandedBatch((table.version(),), made.parts, made.extents, made.counts, lost))
+        done.append(LandedBatch((version,), made.parts, made.extents, made.counts, lost))
 
     # After a power failure the table may lack more than one batch.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
@@ -125,12 +127,23 @@ def _landed(commit: Commit, landing: Landing, table: Any) -> Landed:
     if fresh:
         if not batches.plan(checkpoint, last + 1, fresh):
             raise _overtaken(landing.table.name)
-        delta_table.follow(landing.table.path, table)
         carry_out(last + 1, batches.Batch(last + 1, fresh, fresh), is_new=True)
         if len(plans) >= batches.KEEP:
             _fold(checkpoint, last + 1, landing)
     notes = landing.source.notes(left, changed)
-    return Landed(delta_table.newest(landing.table.path, table), rows, (*notes, *_unread(unreadable)), tuple(done))
+    return Landed(version, rows, (*notes, *_unread(unreadable)), tuple(done))
+
+
+def _last_batch(table: Any, path: str, app_id: str) -> int | None:
+    """Return the number of a table's last batch; None if it has none.
+
+    Mostly the newest commit is a batch, and its entry was read when the tick began: delta-rs would read the log.
+    """
+    for action in delta_table.actions(path, table.version()):
+        if "txn" in action and action["txn"]["appId"] == app_id:
+            return int(action["txn"]["version"])
+    found: int | None = table.transaction_version(app_id)
+    return found
 
 
 def _unread(parts: Mapping[str, str]) -> tuple[str, ...]:

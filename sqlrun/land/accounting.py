@@ -97,7 +97,8 @@ def _write(
     context: TickContext, model: Compiled, reader: SourceReader, subject: Subject, batch: LandedBatch
 ) -> dict[int, Written]:
     rows = rows_of(batch, _rows(context, model, reader, batch.commits), reader)
-    written = intake.write(context.warehouse, context.plan.env, subject, batch.version, rows)
+    own, env = context.own_commits, context.plan.env
+    written = intake.write(context.warehouse, env, subject, batch.version, rows, own_commit=own)
     return {version: written if version == batch.version else [] for version in batch.commits}
 
 

@@ -59,6 +59,7 @@ def _request(context: TickContext, model: Compiled, dialect: Dialect, at: dateti
         metadata=context.metadata(),
         accept_lost=context.accept_lost,
         drops=landing_query.drops(model.own, model.source),
+        base=context.bases.get(model.name),
     )
 
 

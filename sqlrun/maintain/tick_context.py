@@ -44,6 +44,7 @@ class TickContext:
     check_timeout: int
     connections: Mapping[str, Connection]
     accept_unexplained: bool  # publish even if lines of a source are unaccounted for
+    own_commits: bool = True  # sqlrun may write the commits of system tables itself
     pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)

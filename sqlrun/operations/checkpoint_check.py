@@ -8,8 +8,10 @@ following files are landed again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from sqlrun.engines.delta import log_faults
 from sqlrun.engines.delta import table as delta_table
@@ -24,30 +26,49 @@ from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Storage
 
 
-def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A landing's checkpoint as it is: the names in it, the id of DuckDB's batches, and their plans."""
+
+    names: Sequence[str]
+    identity: str
+    plans: Mapping[int, batches.Batch | None]
+
+
+def look(warehouse: str, subject: Subject) -> Seen:
+    """Read a landing's checkpoint."""
+    storage, checkpoint = storage_of(warehouse), f"{warehouse}/{path_of(subject.path)}"
+    asks: list[Callable[[], Any]] = [
+        partial(storage.names, checkpoint),
+        partial(batches.identity, checkpoint),
+        partial(batches.read, checkpoint),
+    ]
+    return Seen(*storage.at_once(lambda ask: ask(), asks))
+
+
+def examine(warehouse: str, subject: Subject, found: Found, seen: Seen, project: str) -> Found:
     """Examine a landing's checkpoint; return `found` with the files of checkpoint and table that have to go."""
     storage, checkpoint = storage_of(warehouse), f"{warehouse}/{path_of(subject.path)}"
     if found.refused:
         return found
-    names = storage.names(checkpoint)
-    if not {METADATA, *(folder.partition("/")[0] for folder in FOLDERS)}.isdisjoint(names):
+    if not {METADATA, *(folder.partition("/")[0] for folder in FOLDERS)}.isdisjoint(seen.names):
         _Stream(storage, warehouse, subject, found, checkpoint).examine()
-    elif names:
-        _plans(warehouse, subject, found, checkpoint, project)
+    elif seen.names:
+        _plans(warehouse, subject, found, seen, project)
     return found
 
 
-def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, project: str) -> None:
+def _plans(warehouse: str, subject: Subject, found: Found, seen: Seen, project: str) -> None:
     """Move aside DuckDB's plans from the first corrupt or missing one on, if the table contains no batch of them."""
     head = found.log.head if found.first is None else found.first - 1
-    place, name = path_of(subject.path), batches.identity(checkpoint)
+    place, name = path_of(subject.path), seen.identity
     if not name:
-        if batches.began(checkpoint) and head <= 0:
+        if batches.began(f"{warehouse}/{place}") and head <= 0:
             file = f"{place}/{batches.IDENTITY}"
             found.findings.append(Finding(subject.name, file, "is empty", True))
             found.moves.append(file)
         return
-    known = batches.read(checkpoint)
+    known = seen.plans
     bad = batches.first_fault(known)
     if bad is None:
         return

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
+from typing import Any
 
 from sqlrun.engines.delta import foreign_writers, heads, log_faults
 from sqlrun.engines.delta import table as delta_table
@@ -22,6 +23,7 @@ from sqlrun.operations import checkpoint_check
 from sqlrun.plan.values import TickPlan
 from sqlrun.project import model_of
 from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish.environment_paths import PRODUCTION
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import text_table
 from sqlrun.storage.factory import storage_of
@@ -32,27 +34,44 @@ CHAIN = 20
 Warn = Callable[[str], None]
 
 
-def at_start(ledger: Ledger, clock: datetime, warn: Warn) -> None:
-    """Repair the files that planning a tick needs, and check the ledger for edits.
+def at_start(ledger: Ledger, clock: datetime, warn: Warn) -> Heads:
+    """Repair the files that planning a tick needs, and check the ledger for edits; return the newest versions seen.
 
     Raises: UsageError for another project's warehouse, an edited ledger, or damage that can't be repaired.
     """
-    heal_books(ledger, clock, warn)
-    ledger.require_chain(CHAIN)
+    known = heal_books(ledger, clock, warn)
+    ledger.require_chain(CHAIN, known)
+    return known
 
 
-def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> None:
+def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> Heads:
     """Check the warehouse's owner and all environments' ledgers and system tables; repair them where possible.
 
-    Raises: UsageError for another project's warehouse, or damage that can't be repaired.
+    Return their newest versions. Raises: UsageError for another project's warehouse, or damage that can't be repaired.
     """
-    has_format = warehouse_format.require(ledger.warehouse, ledger.project)
-    for each in environments.all_of(ledger):
-        examinations: list[Callable[[], Iterable[Found]]] = [partial(of_ledger, each), partial(of_books, each)]
-        found = storage_of(ledger.warehouse).at_once(lambda examine: examine(), examinations)
-        heal(ledger.warehouse, (one for part in found for one in part), clock, warn)
+    production, warehouse = ledger.of(PRODUCTION), ledger.warehouse
+    # Examining changes nothing, so it needn't wait for the owner's name.
+    asks: list[Callable[[], Any]] = [
+        partial(warehouse_format.require, warehouse, ledger.project),
+        partial(environments.names, warehouse),
+        *_examinations(production),
+    ]
+    has_format, names, *examined = storage_of(warehouse).at_once(lambda ask: ask(), asks)
+    found = [one for part in examined for one in part]
+    heal(warehouse, found, clock, warn)
+    for name in names:
+        parts = storage_of(warehouse).at_once(lambda examine: examine(), _examinations(ledger.of(name)))
+        more = [one for part in parts for one in part]
+        heal(warehouse, more, clock, warn)
+        found += more
     if not has_format:
-        warehouse_format.put(ledger.warehouse, ledger.project)
+        warehouse_format.put(warehouse, ledger.project)
+    return heads.seen(warehouse, found)
+
+
+def _examinations(ledger: Ledger) -> tuple[Callable[[], Iterable[Found]], ...]:
+    """Return the examinations of an environment's ledger and of its system tables."""
+    return partial(of_ledger, ledger), partial(of_books, ledger)
 
 
 def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> Heads:
@@ -115,8 +134,14 @@ def versions_shown(ledger: Ledger) -> dict[str, int]:
 
 
 def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
-    found = Table(ledger.warehouse, subject, deep=deep).examine()
-    return checkpoint_check.examine(ledger.warehouse, subject, found, ledger.project) if subject.stays else found
+    def table() -> Found:
+        return Table(ledger.warehouse, subject, deep=deep).examine()
+
+    if not subject.stays:
+        return table()
+    asks: list[Callable[[], Any]] = [table, partial(checkpoint_check.look, ledger.warehouse, subject)]
+    found, seen = storage_of(ledger.warehouse).at_once(lambda ask: ask(), asks)
+    return checkpoint_check.examine(ledger.warehouse, subject, found, seen, ledger.project)
 
 
 def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:

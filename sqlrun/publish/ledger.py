@@ -15,8 +15,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import commit as delta_commit
+from sqlrun.engines.delta import own_append, table_pool
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.engines.delta import table_pool
+from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
 from sqlrun.publish import hash_chain, warehouse_format
 from sqlrun.publish.environment_paths import environment, system_folder
@@ -69,6 +71,7 @@ class Ledger:
         self.env = environment(env)
         self._folder, self._storage = f"{warehouse}/{system_folder(self.env)}", storage_of(warehouse)
         self.path = f"{self._folder}/ledger"
+        self._table = TableSpec("ledger", self.path, COLUMNS)
         self.project = project
         # The newest rows, complete and by hashes only, with the log entry that they were read at; and the last hash.
         self._held: dict[bool, tuple[delta_table.Entry, list[dict[str, Any]]]] = {}
@@ -78,15 +81,20 @@ class Ledger:
         """Return the ledger of another environment of the warehouse."""
         return Ledger(self.warehouse, self.project, env)
 
-    def read(self) -> History:
-        """Return the latest published tick and the highest tick number in use."""
-        entry = delta_table.entry_of_head(self.path)
+    def read(self, known: Heads | None = None) -> History:
+        """Return the latest published tick and the highest tick number in use; `known`: versions seen a moment ago."""
+        entry = self._newest_entry(known)
         rows = self._newest_rows(lambda row: row["kind"] == "published", entry)
         if not rows:
             return History(None, self._dropped())
         done = [row["tick"] for row in rows if row["kind"] == "published"]
         last = max((row["tick"] for row in rows), default=0)
         return History(self._published(max(done), entry) if done else None, last)
+
+    def _newest_entry(self, known: Heads | None) -> delta_table.Entry | None:
+        """Return the log's newest entry, by known versions if they have the ledger's."""
+        head = (known or Heads()).of(self.path)
+        return None if head is None else delta_table.entry_of(self.path, head)
 
     def _dropped(self) -> int:
         """Return the highest number of a dropped environment of this name: its tables may still record it."""
@@ -152,12 +160,12 @@ class Ledger:
             self._require_unedited(hash_chain.broken([row]))
         return rows
 
-    def require_chain(self, ticks: int | None = None) -> None:
+    def require_chain(self, ticks: int | None = None, known: Heads | None = None) -> None:
         """Reject a ledger with a changed, removed or inserted row, among the newest `ticks` or all.
 
-        Raises: UsageError naming the row.
+        `known`: versions seen a moment ago. Raises: UsageError naming the row.
         """
-        entry = delta_table.entry_of_head(self.path)
+        entry = self._newest_entry(known)
         rows = self._rows(None) if ticks is None else self._latest(ticks, entry, whole=True)
         self._require_unedited(hash_chain.broken(rows))
 
@@ -255,12 +263,30 @@ class Ledger:
             "The next `sqlrun build` moves leftovers of a crash aside."
         )
 
-    def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> int:
-        """Record the plan of a tick before it writes anything; return the ledger's version afterwards."""
-        return self._append(tick, "pinned", as_of, tables, at, holder)
+    def pin(
+        self,
+        tick: int,
+        as_of: datetime,
+        tables: Mapping[str, TableState],
+        at: datetime,
+        holder: str,
+        own_commit: bool = False,
+    ) -> int:
+        """Record the plan of a tick before it writes anything; return the ledger's version afterwards.
+
+        `own_commit`: sqlrun may write the commit itself instead of delta-rs (decision 41).
+        """
+        return self._append((tick, "pinned", as_of, at, holder, to_json(tables)), None, own_commit)
 
     def publish(
-        self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str, after: int
+        self,
+        tick: int,
+        as_of: datetime,
+        tables: Mapping[str, TableState],
+        at: datetime,
+        holder: str,
+        after: int,
+        own_commit: bool = False,
     ) -> None:
         """Publish a tick: first make its tables durable, then write the row.
 
@@ -268,63 +294,84 @@ class Ledger:
         one was suspended. Raises: LockedError in this case.
         """
         self._storage.sync(self.warehouse)
-        self._append(tick, "published", as_of, tables, at, holder, after)
+        self._append((tick, "published", as_of, at, holder, to_json(tables)), after, own_commit)
         self._storage.sync(self.warehouse)
         if tick % COMPACT_EVERY == 0:
             delta_table.compact(self.path)
 
-    def _append(
-        self,
-        tick: int,
-        kind: str,
-        as_of: datetime,
-        tables: Mapping[str, TableState],
-        at: datetime,
-        holder: str,
-        after: int | None = None,
-    ) -> int:
-        before = delta_table.entry_of_head(self.path)
-        if before is None:
-            delta_table.create(TableSpec("ledger", self.path, COLUMNS))
-            before = delta_table.entry_of_head(self.path)
-        values = (tick, kind, as_of, at, holder, to_json(tables))
-        with table_pool.writing(self.path) as table:
-            version, row = self._appended(table, tick, kind, after, values, before)
+    def _append(self, values: tuple[Any, ...], after: int | None, own_commit: bool) -> int:
+        """Append a row; return the ledger's version. `values` are those of `hash_chain.SEALED` before the last."""
+        known, version = self._held.get(True), None
+        if own_commit and known is not None:
+            # The log isn't listed again: behind another commit than the one known last, this one fails.
+            version = self._appended(known[0], values, after, own_commit)
+        if version is None:
+            version = self._appended(self._head(), values, after, own_commit)
+        if version is None:
+            raise LockedError(f"another build took tick {values[0]} at the same time")
+        return version
+
+    def _head(self) -> delta_table.Entry:
+        """Return the log's newest entry; create the ledger if there is none."""
+        head = delta_table.entry_of_head(self.path)
+        if head is None:
+            delta_table.create(self._table)
+            head = delta_table.entry_of_head(self.path)
+        if head is None:
+            raise EngineError(f"the ledger {self.path} can't be read after its creation")
+        return head
+
+    def _appended(
+        self, before: delta_table.Entry, values: tuple[Any, ...], after: int | None, own_commit: bool
+    ) -> int | None:
+        """Append a row behind an entry of the log; return its version, None if another commit is there already."""
+        tick, kind = values[:2]
+        base = delta_table.version_of(before)
+        with table_pool.writing(self.path, base=base if own_commit else None) as table:
+            own = own_commit and delta_commit.ours(table, own_append.write_of(self._table, base, tick))
+            if not own:
+                delta_table.follow(self.path, table)
+            elif table.version() != base:
+                return None
+            used = self._last_tick(table, kind, before)
+            if used is not None and used >= tick:
+                raise LockedError(f"another build has taken tick {tick}. Nothing was published")
+            if after is not None and table.version() != after:
+                raise LockedError(f"another build began during tick {tick}. Nothing was published")
+            row: dict[str, Any] = dict(zip(hash_chain.SEALED, (*values, self._last_seal(table, before)), strict=True))
+            row["seal"] = hash_chain.seal(row)
+            version = self._written(table, row, base if own else None)
+        if version is None:
+            return None
         entry = delta_table.entry_of(self.path, version)
         # If another commit follows, the log's newest entry is another one, and the rows are read again.
         self._sealed = None if entry is None else (entry, str(row["seal"]))
         known = self._held.get(True)
-        if entry is not None and known is not None and known[0] == before and before[1] == version - 1:
+        if entry is not None and known is not None and known[0] == before and base == version - 1:
             rows = [each for each in (*known[1], _as_read(row)) if each["tick"] > tick - NEWEST]
             self._held = {True: (entry, rows)}
         return version
 
-    def _appended(
-        self,
-        table: DeltaTable,
-        tick: int,
-        kind: str,
-        after: int | None,
-        values: tuple[object, ...],
-        before: delta_table.Entry | None,
-    ) -> tuple[int, dict[str, Any]]:
-        """Append a row; return the ledger's version and the row. `before` is the log's newest entry."""
+    def _written(self, table: DeltaTable, row: dict[str, Any], base: int | None) -> int | None:
+        """Commit a row, by sqlrun itself behind the version `base`, or by delta-rs; return its version, or None."""
         from deltalake.exceptions import CommitFailedError
 
-        app_id = f"{self.project}.{kind}"
-        used = table.transaction_version(app_id)
-        if used is not None and used >= tick:
-            raise LockedError(f"another build has taken tick {tick}. Nothing was published")
-        if after is not None and table.version() != after:
-            raise LockedError(f"another build began during tick {tick}. Nothing was published")
-        row: dict[str, Any] = dict(zip(hash_chain.SEALED, (*values, self._last_seal(table, before)), strict=True))
-        row["seal"] = hash_chain.seal(row)
+        tick, app_id = row["tick"], f"{self.project}.{row['kind']}"
         with delta_table.explained(f"the ledger {self.path} can't be written"):
+            if base is not None:
+                write = own_append.write_of(self._table, base, tick, app_id)
+                return base + 1 if own_append.append(table, write, [row]) else None
             try:
                 delta_table.append_rows(table, [row], delta_table.commit(app_id, tick, {}))
             except CommitFailedError as error:
                 raise LockedError(f"another build took tick {tick} at the same time") from error
-        return table.version(), row
+        return table.version()
+
+    def _last_tick(self, table: DeltaTable, kind: str, before: delta_table.Entry) -> int | None:
+        """Return the last tick with a row of a kind, by the rows known at the log's newest entry, else by the log."""
+        known = self._known(before, whole=True) if table.version() == delta_table.version_of(before) else None
+        ticks = [row["tick"] for row in known or () if row["kind"] == kind]
+        return max(ticks) if ticks else table.transaction_version(f"{self.project}.{kind}")
 
     def _last_seal(self, table: DeltaTable, before: delta_table.Entry | None) -> str:
         """Return the hash of the row written last; "" if there is none."""

@@ -268,6 +268,7 @@ class Session:
             published=self._keep,
             current_folders=target.current_folders,
             catalog=self._catalog,
+            own_commits=target.delta_writer == "sqlrun",
         )
 
     def _sampled(self, ledger: Ledger, as_of: datetime, length: str | None) -> Prepared:

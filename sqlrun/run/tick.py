@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from sqlrun.engine_api import Engine
+from sqlrun.engines.delta import table_pool
 from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
@@ -64,6 +65,7 @@ class Request:
     defer: bool = False  # in an environment: say from where it reads what it doesn't build
     current_folders: bool | Literal["copies"] = False  # create a folder with a path that stays for each table
     catalog: CatalogTables | None = None  # follows the folders
+    own_commits: bool = True  # sqlrun may write the commits of the ledger and of the intake itself (decision 41)
 
 
 def tick(
@@ -81,7 +83,10 @@ def tick(
     """
     storage = storage_of(request.warehouse)
     before = storage.requests
-    result = _tick(workspace, engine, ledger, request, emit, reader)
+    try:
+        result = _tick(workspace, engine, ledger, request, emit, reader)
+    finally:
+        table_pool.settle()  # the lock is held until then
     return replace(result, requests=(storage.requests - before).total() or None)
 
 
@@ -90,8 +95,7 @@ def _tick(
 ) -> TickResult:
     started = time.perf_counter()
     request.assert_lock_held()
-    doctor.at_start(ledger, request.clock(), request.say)
-    history = ledger.read()
+    history = ledger.read(doctor.at_start(ledger, request.clock(), request.say))
     other_environments = environments.other_environments(ledger)
     for whose, newest in (("", history.published), (" of production", other_environments.production)):
         if newest is not None and request.as_of < newest.as_of:
@@ -132,9 +136,9 @@ def _tick(
     if not nodes.failed:
         request.assert_lock_held()
         dead_letters.begin(context)
-        ledger.publish(number, request.as_of, context.of_warehouse(), request.clock(), request.holder, pinned)
+        shown, own = Published(number, request.as_of, context.of_warehouse()), request.own_commits
+        ledger.publish(number, shown.as_of, shown.tables, request.clock(), request.holder, pinned, own)
         request.published(context)
-        shown = Published(number, request.as_of, context.of_warehouse())
         current_folders.follow(ledger, shown, request.say, create=request.current_folders)
         if request.catalog is not None:
             request.catalog.follow(ledger, request.say)
@@ -152,7 +156,8 @@ def _pinned(context: TickContext, nodes: Steps, ledger: Ledger, request: Request
     number, read = context.plan.number, context.of_warehouse()
     try:
         nodes.begin()
-        pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder)
+        own = request.own_commits
+        pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder, own)
     except BaseException as error:
         context.pinned.set_exception(error)
         raise
@@ -181,6 +186,7 @@ def _progress(
         connections=request.connections,
         accept_unexplained=request.accept_unexplained,
         check_timeout=request.check_timeout,
+        own_commits=request.own_commits,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -35,7 +35,7 @@ class Stage(Protocol):
         """Begin to put a file in its place; return its path there."""
 
     def wait(self) -> None:
-        """Return when all files are in their places. Raises: OSError."""
+        """Return when all files are in their places, or can't be put there. Raises: OSError."""
 
 
 class _InPlace:
@@ -73,12 +73,19 @@ class _Uploaded:
 
     def finish(self, file: str) -> str:
         url = f"{self._path}/{Path(file).relative_to(self.root)}"
-        self._running.append(self._pool.submit(store_of(url).upload, url, file))
+        self._running.append(self._pool.submit(_upload, url, file))
         return url
 
     def wait(self) -> None:
+        wait(self._running)
         for each in self._running:
             each.result()
+
+
+def _upload(url: str, file: str) -> None:
+    """Upload a file, and delete it: a stage may have many large ones."""
+    store_of(url).upload(url, file)
+    Path(file).unlink()
 
 
 @contextmanager

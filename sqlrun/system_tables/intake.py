@@ -88,9 +88,12 @@ def table_of(warehouse: str, env: str = "") -> TableSpec:
     return TableSpec("intake", path_of(warehouse, env), COLUMNS)
 
 
-def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequence[Intake]) -> list[dict[str, Any]]:
+def write(
+    warehouse: str, env: str, subject: Subject, version: int, rows: Sequence[Intake], *, own_commit: bool = False
+) -> list[dict[str, Any]]:
     """Append the rows of a batch, whose lines are in a version of the landing table, in one commit; return them.
 
+    `own_commit`: sqlrun may write the commit itself instead of delta-rs.
     Raises: EngineError if they can't be written.
     """
     common = {
@@ -99,7 +102,7 @@ def write(warehouse: str, env: str, subject: Subject, version: int, rows: Sequen
     }  # fmt: skip
     found = [{**common, **{name: getattr(row, name) for name in NAMES}} for row in rows]
     if found:
-        receipts.append(table_of(warehouse, env), found, subject.tick)
+        receipts.append(table_of(warehouse, env), found, subject.tick, own_commit=own_commit)
     return found
 
 

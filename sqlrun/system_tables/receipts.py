@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import Receipt, StoredColumn, TableSpec
+from sqlrun.engines.delta import own_append, table_pool
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.outcome import Level
@@ -75,17 +75,15 @@ def write(warehouse: str, result: TickResult, engine: str, at: datetime, env: st
 _Step = tuple[delta_table.Entry, delta_table.Entry]
 
 
-def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | None:
+def append(table: TableSpec, rows: list[dict[str, Any]], tick: int, *, own_commit: bool = False) -> _Step | None:
     """Append a tick's rows to a table beside the ledger in one commit; from time to time compact its small files.
 
-    Return the previous and the new version; None if another commit came between them.
+    Return the previous and the new version; None if another commit came between them. `own_commit`: sqlrun may write
+    the commit itself instead of delta-rs.
     Raises: EngineError if the rows can't be written.
     """
     try:
-        with table_pool.writing(table.path, partial(delta_table.create, table)) as opened:
-            before = delta_table.entry_of(table.path, opened.version())
-            delta_table.append_rows(opened, rows)
-            after = delta_table.entry_of(table.path, opened.version())
+        before, after = _appended(table, rows, tick, own_commit)
         if tick % COMPACT_EVERY == 0:
             delta_table.compact(table.path)
     except Exception as error:  # a table of that name with other columns raises another error for each type
@@ -94,6 +92,20 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | N
     if before is None or after is None or delta_table.version_of(after) != delta_table.version_of(before) + 1:
         return None
     return before, after
+
+
+def _appended(
+    table: TableSpec, rows: list[dict[str, Any]], tick: int, own_commit: bool
+) -> tuple[delta_table.Entry | None, delta_table.Entry | None]:
+    """Append rows; return the log's entries before and after."""
+    with table_pool.writing(table.path, partial(delta_table.create, table), follow=not own_commit) as opened:
+        before, version = delta_table.entry_of(table.path, opened.version()), None
+        if own_commit:
+            version = own_append.appended(opened, table, rows, tick)
+        if version is None:
+            delta_table.append_rows(opened, rows)
+            version = opened.version()
+        return before, delta_table.entry_of(table.path, version)
 
 
 def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> pa.Table | None:

@@ -53,8 +53,9 @@ def test_the_profile_sets_the_writer(tmp_path: Path, writer: str) -> None:
 
     published = site.ledger.read().published
     assert published is not None
-    found = writers(f"{site.warehouse}/{published.tables['by_shop'].path}")
-    assert found[-1] == {"sqlrun": "sqlrun", "library": "delta-rs"}[writer]
+    for path in (published.tables["by_shop"].path, "_sqlrun/ledger", "_sqlrun/intake"):
+        found = writers(f"{site.warehouse}/{path}")
+        assert found[-1] == {"sqlrun": "sqlrun", "library": "delta-rs"}[writer], path
     assert shops.by_shop(site) == shops.sums(*(shops.sale(str(n), amount="2.50") for n in range(6)))
     shops.run(site, "verify")
 

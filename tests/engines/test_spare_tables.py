@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
 from tests.engines.test_own_writes import held, killed_before_commit, merging, rows, seen, spec_of, write
+from tests.support import foreign_writers as others
 
 MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 
@@ -163,3 +166,61 @@ def described(table: Any) -> list[object]:
         table.version(), table.table_uri.rstrip("/"), table.schema().to_json(), table.metadata().configuration,
         table.metadata().partition_columns, table.protocol(), files, gone,
     ]  # fmt: skip
+
+
+def test_a_checkpoint_is_written_beside_later_work(
+    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write doesn't wait for it, readers of its version neither; the table's next writer and the tick's end do."""
+    engine, spec = made(tmp_path)
+    may, began, real = threading.Event(), threading.Event(), DeltaTable.create_checkpoint
+
+    def late(self: DeltaTable) -> None:
+        began.set()
+        assert may.wait(30)
+        real(self)
+
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", late)
+    for tick in range(2, 11):
+        write(engine, spec, tick, merging(replacing(tick)))
+    assert began.wait(30) and [row["v"] for row in seen(engine, spec) if row["n"] == 10] == [-10]
+    checkpoint = Path(delta_table.checkpoint_path(spec.path, 10))
+    assert not checkpoint.exists()
+    opening = threading.Timer(0.1, may.set)
+    opening.start()
+    table_pool.settle()
+    assert checkpoint.exists()
+    write(engine, spec, 11, merging(replacing(11)))
+    assert DeltaTable(spec.path).version() == 11
+
+
+def test_a_failed_checkpoint_fails_no_write(tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, spec = made(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "create_checkpoint", lambda _: (_ for _ in ()).throw(OSError("no space")))
+        for tick in range(2, 12):
+            write(engine, spec, tick, merging(replacing(tick)))
+        table_pool.settle()
+    assert not list((tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet"))
+    for tick in range(12, 21):
+        write(engine, spec, tick, merging(replacing(tick)))
+    table_pool.settle()
+    assert Path(delta_table.checkpoint_path(spec.path, 20)).exists()
+    assert DeltaTable(spec.path).version() == 20
+
+
+@pytest.mark.slow
+def test_a_tick_ends_when_its_checkpoints_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = others.opened(others.project(tmp_path))
+    real, done = DeltaTable.create_checkpoint, list[str]()
+
+    def late(self: DeltaTable) -> None:
+        time.sleep(0.3)
+        real(self)
+        done.append(self.table_uri)
+
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", late)
+    for number in range(5):  # the ledger's tenth version is the fifth tick's publish
+        others.arrive(site, number)
+        assert site.tick(others.at(number)).published
+    assert any("/_sqlrun/ledger" in path for path in done)

@@ -1,13 +1,18 @@
-"""The ledger is read once for each state of its log, and cached rows are never used for another state."""
+"""The ledger is read once for each state of its log, and cached rows are never used for another state.
+
+Each test runs with rows that sqlrun commits itself, and with rows that delta-rs commits.
+"""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.publish import hash_chain
@@ -18,8 +23,19 @@ AT = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
 STATE = TableState("orders/0a1b2c3d4e5f", 3, AT, {})
 
 
+@pytest.fixture(params=["sqlrun", "delta-rs"])
+def writer(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    real = Ledger._append
+
+    def append(self: Ledger, values: tuple[Any, ...], after: int | None, own_commit: bool) -> int:
+        return real(self, values, after, writer == "sqlrun")
+
+    monkeypatch.setattr(Ledger, "_append", append)
     return Ledger(str(tmp_path), "shop")
 
 
@@ -125,3 +141,51 @@ def test_an_older_published_tick_is_found(ledger: Ledger) -> None:
         found = ledger.read()
         assert found.published is not None
         assert (found.published.tick, found.last_tick) == (1, NEWEST + 3)
+
+
+def test_rows_are_committed_by_the_chosen_writer(ledger: Ledger, writer: str) -> None:
+    """Both write the same rows, with statistics by which old files stay closed, and with the tick's transaction."""
+    for number in range(1, 4):
+        tick(ledger, number)
+    head = delta_table.head(ledger.path)
+    assert head is not None
+    actions = delta_table.actions(ledger.path, head)
+    assert str(foreign_commits.info_of(actions)["engineInfo"]).startswith(writer)
+    (stats,) = [json.loads(action["add"]["stats"]) for action in actions if "add" in action]
+    assert (stats["numRecords"], stats["minValues"]["tick"], stats["maxValues"]["kind"]) == (1, 3, "published")
+    assert stats["nullCount"]["seal"] == 0
+    found = delta_table.open_table(ledger.path)
+    assert [found.transaction_version(f"shop.{kind}") for kind in ("pinned", "published")] == [3, 3]
+    ledger.require_chain()
+    assert [entry.tick for entry in ledger.entries()] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("writer", ["sqlrun"], indirect=True)
+def test_an_own_row_asks_nothing_of_the_log(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a tick has read the ledger, its rows are appended behind the newest one without another look."""
+    for number in range(1, 3):
+        tick(ledger, number)
+    ledger.require_chain(NEWEST)
+    monkeypatch.setattr(delta_table, "head", lambda path: pytest.fail("the log was listed"))
+    monkeypatch.setattr(delta_table, "append_rows", lambda *_: pytest.fail("delta-rs wrote"))
+    tick(ledger, 3)
+    monkeypatch.undo()
+    assert [row["tick"] for row in Ledger(ledger.warehouse, "shop").sealed("kind = 'published'")] == [1, 2, 3]
+
+
+def test_a_build_that_was_suspended_takes_no_tick_of_another(ledger: Ledger) -> None:
+    """It knows an older state of the ledger, at its pin or at its publish."""
+    tick(ledger, 1)
+    ledger.require_chain(NEWEST)
+    other = Ledger(ledger.warehouse, "shop")
+    other.require_chain(NEWEST)
+    tick(other, 2)
+    with pytest.raises(LockedError, match="another build has taken tick 2"):
+        ledger.pin(2, AT, {}, AT, "me")
+    ledger.require_chain(NEWEST)
+    pinned = ledger.pin(3, AT, {}, AT, "me")
+    other.require_chain(NEWEST)
+    other.pin(4, AT, {}, AT, "other")
+    with pytest.raises(LockedError, match="another build began during tick 3"):
+        ledger.publish(3, AT, {}, AT, "me", pinned)
+    assert [row["tick"] for row in other.sealed("kind = 'published'")] == [1, 2]

@@ -32,6 +32,7 @@ from hypothesis.stateful import (
 )
 
 from sqlrun.commands import environments as environment_commands
+from sqlrun.engines.delta import own_append
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -232,7 +233,7 @@ class Life(RuleBasedStateMachine):
         turn=st.integers(1, 6),
         after=st.booleans(),
         tried=st.booleans(),
-        where=st.sampled_from(["write", "pin", "publish", "land", "create", "restore", "append"]),
+        where=st.sampled_from(["write", "pin", "publish", "land", "create", "restore", "append", "own append"]),
     )
     def crash(self, steps: int, turn: int, after: bool, tried: bool, where: str) -> None:
         """Cut a tick short somewhere; whether it is published depends on the place."""
@@ -242,6 +243,7 @@ class Life(RuleBasedStateMachine):
             "restore": (self.site.engine, "restore"),
             "land": (duckdb_landing, "commit"),
             "append": (delta_table, "append_rows"),
+            "own append": (own_append, "append"),
             "pin": (Ledger, "pin"),
             "publish": (Ledger, "publish"),
         }[where]

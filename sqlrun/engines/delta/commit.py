@@ -144,15 +144,25 @@ def commit(table: Any, write: Write, change: Change) -> None:
 
     Raises: EngineError if another commit already has this version.
     """
+    if not was_committed(table, write, change):
+        raise EngineError(
+            f"another writer wrote version {write.base + 1} of {write.table.name} during this tick",
+            model=write.table.name,
+        )
+
+
+def was_committed(table: Any, write: Write, change: Change) -> bool:
+    """Commit a change as `commit` does; return False if another commit already has its version: one has to fail.
+
+    Nothing is synced here; publishing the tick syncs it.
+    """
     now = time.time_ns() // 1_000_000
     path, version = write.table.path, write.base + 1
-    _put(delta_table.entry_path(path, version), "\n".join(_lines(write, change, now)) + "\n", write)
+    file, text = delta_table.entry_path(path, version), "\n".join(_lines(write, change, now)) + "\n"
+    if not storage_of(file).put_if_absent(file, text.encode(), synced=False):
+        return False
     table_facts.note(table, version, table_facts.COMMITTED, found=True)
-    interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
-    if version % interval == 0:
-        delta_table.follow(path, table)
-        if table.version() == version:
-            table.create_checkpoint()
+    return True
 
 
 def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
@@ -169,7 +179,8 @@ def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
         "operationMetrics": change.metrics,
     }
     yield _line("commitInfo", info)
-    yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
+    if write.app_id:
+        yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
     for removed in (*change.removed, *map(_before, change.marked)):
         removal = {"path": removed.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
         vector = {} if removed.vector is None else {"deletionVector": removed.vector}
@@ -193,15 +204,3 @@ def _before(mark: Marked) -> Gone:
 
 def _line(kind: str, action: Mapping[str, Any]) -> str:
     return json.dumps({kind: action}, separators=(",", ":"), ensure_ascii=False)
-
-
-def _put(file: str, text: str, write: Write) -> None:
-    """Write a commit's file atomically, unless its version exists: of two writers one has to fail.
-
-    Nothing is synced here; publishing the tick syncs it.
-    """
-    if not storage_of(file).put_if_absent(file, text.encode(), synced=False):
-        raise EngineError(
-            f"another writer wrote version {write.base + 1} of {write.table.name} during this tick",
-            model=write.table.name,
-        )

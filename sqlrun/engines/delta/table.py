@@ -110,14 +110,6 @@ def follow(path: str, table: DeltaTable) -> None:
         table.update_incremental()
 
 
-def newest(path: str, table: DeltaTable) -> int:
-    """Return a table's newest version by its log, starting at the version of an open table."""
-    version = table.version()
-    while entry_of(path, version + 1) is not None:
-        version += 1
-    return version
-
-
 def version_of(entry: Entry) -> int:
     """Return the version of an entry."""
     return entry[1]

@@ -1,14 +1,14 @@
 """Pool of tables that stay open between writes: one writer at a time, its last version for readers. Shell: threads.
 
 Opening a table reads its log since the last checkpoint; updating it reads only the commits since its version. A
-background thread reads a writer's own commit.
+background thread reads a writer's own commit, and writes every tenth version's checkpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock, Thread
@@ -39,18 +39,21 @@ class _Facts:
 class _Spare:
     """An unused open table, the log entry of its newest version, and its number of writes.
 
-    `facts`: until it is done, the table is still reading its log.
+    `facts`: until it is done, the table is still reading its log; until `rest` is done, it may write a checkpoint.
     """
 
     table: DeltaTable
     entry: delta_table.Entry
     writes: int
     facts: Future[_Facts]
+    rest: Future[None]
 
 
 # By path; a writer removes it while it writes.
 _spare: dict[str, _Spare] = {}
 _keeping = Lock()
+# What background threads have yet to do.
+_running: set[Future[None]] = set()
 
 
 class AsWritten:
@@ -103,16 +106,19 @@ def nothing() -> None:
 
 
 @contextmanager
-def writing(path: str, create: Callable[[], None] = nothing, base: int | None = None) -> Iterator[DeltaTable]:
+def writing(
+    path: str, create: Callable[[], None] = nothing, base: int | None = None, *, follow: bool = True
+) -> Iterator[DeltaTable]:
     """Lend a table at its newest version to a writer; if the block succeeds, the table stays open afterwards.
 
     `create` is called before a table is opened that isn't open yet. `base` is the version that the writer expects: a
-    table that is open at this version isn't updated, because a commit behind another writer's fails.
+    table that is open at this version isn't updated, because a commit behind another writer's fails. Without `follow`
+    an open table is never updated.
     Raises: EngineError if there is no such table, or its log can't be read.
     """
     with _keeping:
         spare = _spare.pop(path, None)
-    table = None if spare is None else _followed(path, spare, base)
+    table = None if spare is None else _followed(path, spare, base if follow else spare.table.version())
     writes = 0 if spare is None or table is None else spare.writes
     if table is None:
         create()
@@ -120,24 +126,60 @@ def writing(path: str, create: Callable[[], None] = nothing, base: int | None = 
     before = table.version()
     yield table
     # A later commit of another writer is found when the table is lent again.
-    version = table.version()
-    while table_facts.is_noted(table, version + 1, table_facts.COMMITTED):
-        version += 1
+    version = version_made(table)
     entry = delta_table.entry_of(path, version)
     if entry is None:
         return
-    facts = Future[_Facts]()
+    facts, rest = Future[_Facts](), Future[None]()
     as_written = cast("DeltaTable", AsWritten(path, table.table_uri, version, facts))
     deletion_vectors.hand_on(table, as_written)
     delta_table.keep_open(path, as_written)
     if version == table.version():
         _catch_up(path, table, version, facts)
+        rest.set_result(None)
     else:
+        due = _is_due(table, before, version)
+        if due:
+            _running.add(rest)
+            rest.add_done_callback(_running.discard)
         # The table is returned to the pool only when that is done.
-        Thread(target=_catch_up, args=(path, table, version, facts), name="sqlrun-log").start()
+        Thread(target=_follow_up, args=(path, table, version, due, facts, rest), name="sqlrun-log").start()
     if writes < WRITES:
         with _keeping:
-            _spare[path] = _Spare(table, entry, writes + (version != before), facts)
+            _spare[path] = _Spare(table, entry, writes + (version != before), facts, rest)
+
+
+def settle() -> None:
+    """Wait until background threads have written all checkpoints."""
+    wait(list(_running))
+
+
+def _is_due(table: DeltaTable, before: int, version: int) -> bool:
+    """Return whether one of the commits after a version has a checkpoint."""
+    interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
+    return version // interval > before // interval
+
+
+def _follow_up(
+    path: str, table: DeltaTable, version: int, due: bool, facts: Future[_Facts], rest: Future[None]
+) -> None:
+    """Catch up with own commits; then write a checkpoint if it is due."""
+    try:
+        _catch_up(path, table, version, facts)
+        # Without a checkpoint, the log takes longer to read until the next one.
+        with suppress(Exception):
+            if due and facts.exception() is None:
+                table.create_checkpoint()
+    finally:
+        rest.set_result(None)
+
+
+def version_made(table: DeltaTable) -> int:
+    """Return the version that a table's writer has made: the open table's, or one that it has yet to read."""
+    version = table.version()
+    while table_facts.is_noted(table, version + 1, table_facts.COMMITTED):
+        version += 1
+    return version
 
 
 def _catch_up(path: str, table: DeltaTable, version: int, facts: Future[_Facts]) -> None:
@@ -158,6 +200,7 @@ def _read_facts(table: DeltaTable) -> _Facts:
 
 def _followed(path: str, spare: _Spare, base: int | None) -> DeltaTable | None:
     """Return a table that is updated, or is at version `base`; None if the log that it has read no longer exists."""
+    wait([spare.rest])
     if spare.facts.exception() or delta_table.entry_of(path, spare.table.version()) != spare.entry:
         return None
     if spare.table.version() == base:

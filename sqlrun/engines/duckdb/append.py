@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +18,17 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.commit import Change, File
 from sqlrun.engines.duckdb import copy as duckdb_copy
 from sqlrun.engines.duckdb import write as duckdb_write
+from sqlrun.errors import SqlrunError
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.stages import Stage, staged
 from sqlrun.transpile.writer import identifier, type_name
 
 
 class Coming:
     """Rows to append to a table, collected query by query and committed at once."""
 
-    def __init__(self, session: Any, table: Any, write: Write) -> None:
-        self._session, self._table, self._write = session, table, write
+    def __init__(self, session: Any, table: Any, write: Write, stage: Stage) -> None:
+        self._session, self._table, self._write, self._stage = session, table, write, stage
         self._ours = not write.table.partition_by and delta_commit.ours(table, write)
         self._started = time.perf_counter()
         self._rows, self._made = 0, False
@@ -48,12 +50,14 @@ class Coming:
         self._rows += int(self._session.execute(f"{verb} select {items} from ({sql})").fetchall()[0][0])
 
     def _copy(self, sql: str) -> None:
-        for file in duckdb_copy.copied(self._session, self._write, sql, "", {}, self.paths):
+        for file in duckdb_copy.copied(self._session, self._write, sql, "", {}, self.paths, self._stage):
             self._files.append(file)
             self._rows += file.rows
 
     def withdraw(self) -> None:
         """Delete the files of rows that won't be committed."""
+        with suppress(OSError, SqlrunError):
+            self._stage.wait()
         for file in self.paths:
             storage_of(file).delete(file)
         self.paths.clear()
@@ -73,6 +77,7 @@ class Coming:
         }
         change = Change("WRITE", {"mode": "Append"}, metrics, tuple(self._files))
         deleted = deletion_vectors.deleted(self._table)
+        self._stage.wait()
         # From here on a commit may name the files, so they must stay even after an error.
         self.paths.clear()
         delta_commit.commit(self._table, write, change)
@@ -83,9 +88,10 @@ class Coming:
 @contextmanager
 def coming(session: Any, table: Any, write: Write) -> Iterator[Coming]:
     """Collect rows for a table; on an error before the commit, delete their files."""
-    rows = Coming(session, table, write)
-    try:
-        yield rows
-    except BaseException:
-        rows.withdraw()
-        raise
+    with staged(write.table.path) as stage:
+        rows = Coming(session, table, write, stage)
+        try:
+            yield rows
+        except BaseException:
+            rows.withdraw()
+            raise

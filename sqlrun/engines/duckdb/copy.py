@@ -15,7 +15,7 @@ from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.scan import listed
-from sqlrun.storage.stages import Stage, staged
+from sqlrun.storage.stages import Stage
 from sqlrun.transpile.writer import identifier, names, string, type_name
 
 # Additional columns of `_hits`: the operation, and a row's file and position.
@@ -102,17 +102,6 @@ def _typed(name: str, column: Any) -> str:
 
 
 def copied(
-    session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None] | None, done: list[str]
-) -> list[File]:
-    """Write rows to a partition's folder; a file without rows is left out.
-
-    `values` None: complete rows of several partitions, each written to its own folder (see `at_once`).
-    """
-    with staged(write.table.path) as stage:
-        return _copied(session, write, sql, below, values, done, stage)
-
-
-def _copied(
     session: Any,
     write: Write,
     sql: str,
@@ -121,6 +110,10 @@ def _copied(
     done: list[str],
     stage: Stage,
 ) -> list[File]:
+    """Write rows to a partition's folder; a file without rows is left out. They are in place after `stage.wait()`.
+
+    `values` None: complete rows of several partitions, each written to its own folder (see `at_once`).
+    """
     root = PurePosixPath(stage.root)
     folder = str(root / below / delta_stats.folder(values or {}))
     stage.make_folder(folder)
@@ -138,5 +131,4 @@ def _copied(
         files.append(
             File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, stats)
         )
-    stage.wait()
     return files

@@ -32,6 +32,7 @@ from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, cha
 from sqlrun.engines.duckdb.scan import listed
 from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.stages import Stage, staged
 from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
@@ -127,14 +128,15 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     _require_single(session, write, statement, plan)
     deleted = deletion_vectors.deleted(table)
     dead = _dead(session, plan, deleted)
-    with _written() as done:
-        added, feed = _files(session, write, plan, deleted, done)
+    with _written() as done, staged(write.table.path) as stage:
+        added, feed = _files(session, write, plan, deleted, done, stage)
         _require_all(write, plan, sum(file.rows for file in added))
         numbers = (dead[file.file].to_pylist() for file in plan.marked)
         marked = [
             Marked(file.entry or {}, vector)
             for file, vector in zip(plan.marked, deletion_vectors.written(write.table.path, numbers, done), strict=True)
         ]
+        stage.wait()
         write.may_commit()
     delta_commit.commit(table, write, _commit_content(statement, plan, added, feed, marked, started))
     left = {file.file for file in plan.rewritten}
@@ -300,9 +302,9 @@ def _written() -> Iterator[list[str]]:
 
 
 def _files(
-    session: Any, write: Write, plan: Plan, deleted: deletion_vectors.Deleted, done: list[str]
+    session: Any, write: Write, plan: Plan, deleted: deletion_vectors.Deleted, done: list[str], stage: Stage
 ) -> tuple[list[File], list[File]]:
-    """Write the files: remaining rows with inserted rows, then the changes.
+    """Write the files: remaining rows with inserted rows, then the changes, while the former are uploaded.
 
     If possible, one statement writes the rows of several partitions and one writes all changes; otherwise each
     partition has its own statements.
@@ -310,20 +312,28 @@ def _files(
     leaving = (*plan.rewritten, *plan.marked)
     touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
     together = at_once(write, touched, sum(plan.counts.values()))
-    added = _rows_written(session, write, plan, deleted, done, together=together)
+    added = _rows_written(session, write, plan, deleted, done, stage, together=together)
     feed: list[File] = []
     if leaving and together:
-        feed = copied(session, write, changes(write, list(plan.hits), "true", whole=True), "_change_data", None, done)
+        sql = changes(write, list(plan.hits), "true", whole=True)
+        feed = copied(session, write, sql, "_change_data", None, done, stage)
     elif leaving:
         for partition in touched:
             hit = [file.file for file in leaving if file.partition == partition and file.file in plan.hits]
             sql = changes(write, hit, plan.partitions.get(partition, "false"))
-            feed += copied(session, write, sql, "_change_data", _values(write, partition), done)
+            feed += copied(session, write, sql, "_change_data", _values(write, partition), done, stage)
     return added, feed
 
 
 def _rows_written(
-    session: Any, write: Write, plan: Plan, deleted: deletion_vectors.Deleted, done: list[str], *, together: bool
+    session: Any,
+    write: Write,
+    plan: Plan,
+    deleted: deletion_vectors.Deleted,
+    done: list[str],
+    stage: Stage,
+    *,
+    together: bool,
 ) -> list[File]:
     """Write the inserted rows, with the remaining rows of rewritten files."""
     added: list[File] = []
@@ -336,12 +346,12 @@ def _rows_written(
     for partition in alone:
         anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
         sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"))
-        added += copied(session, write, sql, "", _values(write, partition), done)
+        added += copied(session, write, sql, "", _values(write, partition), done, stage)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
     anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
     if together and (rest or anew):
         sql = rows(session, write, anew, deleted, f"({' or '.join(rest) or 'false'})", whole=True)
-        added += copied(session, write, sql, "", None, done)
+        added += copied(session, write, sql, "", None, done, stage)
     return added
 
 
