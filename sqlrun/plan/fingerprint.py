@@ -14,12 +14,17 @@ from sqlrun.incremental.landing.query import HIDDEN, Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import deletion_vectors
 from sqlrun.project import CSV, Column, Files, Seed, Source
+from sqlrun.runtime.lru import Recent
 
 # Increase this if the same query is stored in another way.
 LAYOUT = 1
 # Columns that a landing table has in addition to the model's.
 _HIDDEN = [c.name for c in HIDDEN]
+# Maximum number of seeds whose rows are kept with their hash.
+SEEDS = 64
 WRITE = json.JSONEncoder(sort_keys=True, default=str).encode
+
+_contents: Recent[int, tuple[object, str]] = Recent(SEEDS)
 
 
 def of_seed(seed: Seed) -> str:
@@ -33,8 +38,10 @@ def of_source(source: Source) -> str:
 
 
 def of_content(seed: Seed) -> str:
-    """Return the hash of a seed's rows."""
-    return _hash([list(row) for row in seed.rows])
+    """Return the hash of a seed's rows, computed once for each tuple of rows: a warm process asks in every tick."""
+    rows = seed.rows
+    # The rows are kept with their hash, so that no other tuple gets their id.
+    return _contents.get(id(rows), lambda: (rows, _hash(rows)))[1]
 
 
 def of_rules(compiled: Compiled, rules: Iterable[Rule]) -> str:

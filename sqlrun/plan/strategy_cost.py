@@ -1,8 +1,9 @@
 """The cheaper way to update a table in a tick, by the number of rows to read. Pure.
 
-Time is proportional to rows read if there are many. Below `FEW` the fixed cost of a statement dominates, which is the
-same for both ways. The number of rows read for each changed row comes from the run stats of past ticks, and from
-`USUAL` until there are some.
+Time is proportional to the rows that a query computes with, if there are many. Below `FEW` the fixed cost of a
+statement dominates, which is the same for both ways. The number of rows for each changed row is `USUAL`, or less if the
+run stats of past ticks say so. They can't say more: they count all rows of opened files, and a change skips most of
+these rows by its keys.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Way = Literal["change", "whole"]
 FEW = 50_000
 # Maximum plausible number of rows; run stats with more are ignored.
 MOST_ROWS = 10**13
-# Rows read for each changed row without run stats: the change, the stored row of its group, its join partners.
+# Most rows for each changed row: the change, the stored row of its group, its join partners.
 USUAL: Mapping[Method, float] = {
     "land": 1.0, "append": 1.0, "additive": 2.0, "newest": 2.0, "rows": 3.0, "keys": 6.0, "partitions": 50.0,
     "history": 6.0,
@@ -63,7 +64,8 @@ def choose(stage: Stage, facts: Facts) -> Choice:
     >>> choose(totals, Facts(changed=40_000, inputs=500_000, own=100)).way
     'change'
     """
-    rate = facts.amplification if facts.amplification is not None else USUAL[stage.method]
+    usual = USUAL[stage.method]
+    rate = usual if facts.amplification is None else min(usual, facts.amplification)
     change, whole = round(facts.changed * max(rate, 1.0)), facts.inputs + facts.own
     cheaper = has_choice(stage) and change >= FEW and whole < change
     return Choice("whole" if cheaper else "change", change, whole)

@@ -39,10 +39,38 @@ def test_the_whole_query_wins_where_most_rows_changed() -> None:
 
 
 def test_run_stats_predict_what_a_change_reads() -> None:
-    """The measured reads of past ticks override the default."""
+    """The measured reads of past ticks override the default if they are lower."""
     cheap = strategy_cost.Facts(900_000, 1_000_000, 10, amplification=1.1)
 
     assert strategy_cost.choose(stage("keys"), cheap).way == "change"
+
+
+def test_rows_of_opened_files_do_not_count_against_a_change() -> None:
+    """Past ticks opened every file for a few of its rows. The whole query would compute with all of them."""
+    opened = strategy_cost.Facts(19_422, 4_200_000, 477_000, amplification=265.0)
+
+    assert strategy_cost.choose(stage("keys"), opened) == strategy_cost.Choice("change", 116_532, 4_677_000)
+
+
+@pytest.mark.slow
+def test_a_few_changed_keys_in_every_file_stay_incremental(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run stats of ticks that open every file make no later tick recompute a table."""
+    monkeypatch.setattr(strategy_cost, "FEW", 1)
+    site = site_of_orders(tmp_path)
+    site.write("more.jsonl", [order(f"m{n}", START - FIVE, restaurant=f"r{n}") for n in range(200)])
+    receipts.write(site.warehouse, site.tick(START), "duckdb", START)
+    chosen = []
+    for n in range(1, 4):
+        as_of = START + n * FIVE
+        site.write(f"{n}.jsonl", [order(f"n{n}-{k}", as_of - FIVE, restaurant=f"r{k}") for k in range(n)])
+        result = site.tick(as_of)
+        receipts.write(site.warehouse, result, "duckdb", as_of)
+        chosen += [
+            (s.strategy, s.reason) for node in result.nodes for s in node.stages if s.table == "restaurant_windows"
+        ]
+
+    assert [strategy for strategy, _ in chosen] == ["keys"] * 3
+    assert differences(site, START + 3 * FIVE) == {}
 
 
 def test_an_append_only_table_has_no_choice() -> None:
