@@ -17,7 +17,7 @@ from sqlrun.events import CheckResult
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land.drift_query import reader_of
-from sqlrun.maintain.changed_rows import Change
+from sqlrun.maintain.changed_rows import WEIGHT, Change, feed
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import FAIL, WARNING, Expectation, Model
@@ -36,15 +36,20 @@ def results(context: TickContext, model: Compiled, change: Change) -> tuple[Chec
     if not contract.repeats or not contract.grain or not change.count:
         return ()
     started = time.perf_counter()
-    found = _of_all(context, model) if change.rows is None else _of_rows(context, model, change.rows)
+    found = _of_feed(context, model, change) if change.rows is None else _of_rows(context, model, change.rows)
     return (_result(contract, change.count, found, time.perf_counter() - started),) if found else ()
 
 
-def _of_all(context: TickContext, model: Compiled) -> list[dict[str, Any]]:
-    """Compare all rows of the table: there are too many inserted rows for memory."""
+def _of_feed(context: TickContext, model: Compiled, change: Change) -> list[dict[str, Any]]:
+    """Compare all rows of the inserted keys: there are too many inserted rows for memory."""
+    table = context.plan.tables[model.name]
     key = names(model.query.rendered.model.grain, "duckdb")
-    sql = f"select {key} from held group by {key} having count(*) > 1"
-    return _differing(context, model, reader_of(context).query(sql, (_stored_rows(context, model, None),)), {})
+    sql = (
+        f"select {key} from held semi join (select {key} from feed where {WEIGHT} > 0) as changed using ({key})\n"
+        f"group by {key} having count(*) > 1"
+    )
+    relations = (_stored_rows(context, model, None), feed(context, model, change.commits, table.where))
+    return _differing(context, model, reader_of(context).query(sql, relations), {})
 
 
 def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict[str, Any]]:

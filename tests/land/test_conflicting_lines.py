@@ -10,6 +10,7 @@ import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
+from sqlrun.maintain import changed_rows
 from tests.support import broken, whole
 from tests.support.projects import Site, copy_project
 from tests.support.script import FIVE, START, order
@@ -27,14 +28,21 @@ def notes(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
     return [(c.status, c.unexpected, c.samples) for c in result.checks if c.type == "repeats"]
 
 
-def test_users_are_warned_in_the_tick_of_the_conflict(tmp_path: Path) -> None:
-    """Whether both lines land in one tick or the second much later; copies aren't reported."""
+@pytest.mark.parametrize("held", [changed_rows.LARGE, 1])
+def test_users_are_warned_in_the_tick_of_the_conflict(
+    tmp_path: Path, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether both lines land in one tick or the second much later; copies and older conflicts aren't reported.
+
+    `held`: the most changed rows that are held in memory.
+    """
+    monkeypatch.setattr(changed_rows, "LARGE", held)
     site = Site(copy_project(tmp_path), DuckDBEngine())
     plays = (
         ([CONFLICTS[0], CONFLICTS[0], order("2", START)], 0),
-        ([order("2", START)], 0),
-        ([CONFLICTS[1]], 1),
-        ([order("2", START, version=2)], 0),
+        ([order("2", START), order("4", START)], 0),
+        ([CONFLICTS[1], order("5", START)], 1),
+        ([order("2", START, version=2), order("6", START)], 0),
         ([order("3", START), order("3", START, status="delivered"), order("2", START, status="delivered")], 2),
     )
     for number, (lines, conflicts) in enumerate(plays):
