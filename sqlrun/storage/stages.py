@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -34,6 +35,9 @@ class Stage(Protocol):
     def finish(self, file: str) -> str:
         """Begin to put a file in its place; return its path there."""
 
+    def put(self, path: str, data: bytes) -> None:
+        """Begin to write a file of the table, which isn't synced."""
+
     def wait(self) -> None:
         """Return when all files are in their places, or can't be put there. Raises: OSError."""
 
@@ -52,6 +56,9 @@ class _InPlace:
 
     def finish(self, file: str) -> str:
         return file
+
+    def put(self, path: str, data: bytes) -> None:
+        LOCAL.put(path, data, synced=False)
 
     def wait(self) -> None:
         return
@@ -75,6 +82,9 @@ class _Uploaded:
         url = f"{self._path}/{Path(file).relative_to(self.root)}"
         self._running.append(self._pool.submit(_upload, url, file))
         return url
+
+    def put(self, path: str, data: bytes) -> None:
+        self._running.append(self._pool.submit(partial(store_of(path).put, path, data, synced=False)))
 
     def wait(self) -> None:
         wait(self._running)

@@ -21,6 +21,7 @@ from sqlrun.engines.delta import (
     deletion_vectors,
     file_layout,
     log_entries,
+    table_pool,
 )
 from sqlrun.engines.delta import (
     table as delta_table,
@@ -33,6 +34,7 @@ from sqlrun.engines.delta.table_check import Subject, Table
 from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
+from sqlrun.storage.factory import LOCAL
 from tests.engines.test_own_writes import (
     feed,
     held,
@@ -103,6 +105,25 @@ def test_replaced_rows_are_marked_in_their_file(tmp_path: Path) -> None:
     assert {row["k"]: row["v"] for row in found if row["n"]} == {"k7": 70, "new": 1}
     assert len(feed(spec.path, 2)) == 4
     assert delta_table.rows_at(spec.path, 2) == 100 == delta_table.rows_at(spec.path, 1)
+
+
+def test_the_newest_commit_tells_entries_without_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store is asked for none; one whose own commit is gone is still found."""
+    engine, spec = made(tmp_path)
+    (large,) = files(spec)
+    for tick in range(2, 11):
+        write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)")))
+    table_pool.settle()
+    known = log_entries.of_files(spec.path, 10, {large})
+    with monkeypatch.context() as patched:
+        asked: list[str] = []
+        real = LOCAL.stamp
+        patched.setattr(LOCAL, "stamp", lambda path: asked.append(path) or real(path))
+        assert log_entries.of_files(spec.path, 10, {large}) == known and known.keys() == {large}
+        assert not [path for path in asked if "checkpoint" in path]
+    Path(delta_table.entry_path(spec.path, 10)).unlink()
+    again = log_entries.of_files(spec.path, 10, {large})
+    assert again[large]["deletionVector"] == known[large]["deletionVector"]
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.publish.ledger import Ledger
 from sqlrun.storage import known_entries
@@ -75,6 +76,36 @@ def test_the_files_of_a_merge_are_uploaded_together(site: Site, monkeypatch: pyt
     monkeypatch.setattr(ObjectStore, "upload", upload)
     asked(site, 2)
     assert waited and all(waited)
+
+
+@pytest.mark.parametrize("way", ["marked"], indirect=True)
+def test_large_deletion_vectors_are_uploaded_beside_the_rows(
+    site: Site, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their upload begins first, and ends only when that of the rows has begun."""
+    monkeypatch.setattr(deletion_vectors, "INLINE", 0)
+    for number in range(2):
+        arrive(site, number)
+        asked(site, number)
+    arrive(site, 2)
+    real_put, real_upload, rows, began = ObjectStore.put, ObjectStore.upload, threading.Event(), list[str]()
+
+    def put(self: ObjectStore, path: str, data: bytes, *, synced: bool) -> None:
+        if "/_vectors/" in path and "/fct_slots/" in path:
+            began.append("vectors")
+            assert rows.wait(30)
+        real_put(self, path, data, synced=synced)
+
+    def upload(self: ObjectStore, path: str, file: str) -> None:
+        if "/fct_slots/" in path:
+            began.append("rows")
+            rows.set()
+        real_upload(self, path, file)
+
+    monkeypatch.setattr(ObjectStore, "put", put)
+    monkeypatch.setattr(ObjectStore, "upload", upload)
+    asked(site, 2)
+    assert began[:2] == ["vectors", "rows"], (began, way)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from sqlrun.engines.delta import table_facts
 from sqlrun.errors import EngineError, first_line
 from sqlrun.storage.factory import storage_of
+from sqlrun.storage.stages import Stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,10 +57,10 @@ def descriptor(rows: Iterable[int]) -> dict[str, Any]:
     return {"storageType": INLINED, "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": count}
 
 
-def written(path: str, vectors: Iterable[Iterable[int]], done: list[str]) -> list[dict[str, Any]]:
+def written(path: str, vectors: Iterable[Iterable[int]], done: list[str], stage: Stage) -> list[dict[str, Any]]:
     """Return the descriptors of a commit's vectors in a table's folder; large ones are written to one file.
 
-    `done` gets the file, which the caller deletes if it doesn't commit.
+    `done` gets the file, which the caller deletes if it doesn't commit. It is in place after `stage.wait()`.
     """
     found, content, name = list[dict[str, Any]](), bytearray(VERSION), uuid.uuid4()
     for rows in vectors:
@@ -75,7 +76,7 @@ def written(path: str, vectors: Iterable[Iterable[int]], done: list[str]) -> lis
         file = f"{path}/{FOLDER}/{_file(name)}"
         done.append(file)
         # As the files of rows: publishing the tick syncs it.
-        storage_of(file).put(file, bytes(content), synced=False)
+        stage.put(file, bytes(content))
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
 
 # Fields of an entry (Delta protocol, "Add File and Remove File"); a checkpoint adds others for its own readers.
@@ -19,20 +20,27 @@ def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[s
     """Return the entries of some files of a version, by their paths in the log, without files that aren't found.
 
     The search runs backwards from the version, because a file's newest entry is in effect (Delta protocol, "Action
-    Reconciliation").
+    Reconciliation"). A version's commit is read before its checkpoint is asked for: it is mostly known.
     """
     left, found = set(wanted), dict[str, dict[str, Any]]()
+    storage = storage_of(path)
     for number in range(version, -1, -1):
         if not left:
             break
         checkpoint = delta_table.checkpoint_path(path, number)
-        if storage_of(path).stamp(checkpoint) is not None:
-            found |= _in_checkpoint(checkpoint, left)
-            break
-        for action in delta_table.actions(path, number):
+        try:
+            actions = delta_table.actions(path, number)
+        except EngineError:
+            if storage.stamp(checkpoint) is None:
+                raise
+            actions = []
+        for action in actions:
             if "add" in action and action["add"]["path"] in left:
                 found[action["add"]["path"]] = action["add"]
                 left.discard(action["add"]["path"])
+        if left and storage.stamp(checkpoint) is not None:
+            found |= _in_checkpoint(checkpoint, left)
+            break
     return found
 
 

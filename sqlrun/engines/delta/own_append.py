@@ -35,7 +35,8 @@ def write_of(
 def append(table: DeltaTable, write: Write, rows: Rows) -> bool:
     """Append rows to an open table as the version after `write.base`; False if another commit has this version.
 
-    Only for tables that are `commit.ours`. The open table reads the log at its next use.
+    Only for tables that are `commit.ours`, without partitions and nested columns. The open table reads the log at its
+    next use.
     """
     file = _written(table, write.table, rows)
     metrics = {"num_added_files": 1, "num_removed_files": 0, "num_added_rows": len(rows)}

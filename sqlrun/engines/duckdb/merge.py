@@ -129,13 +129,11 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     deleted = deletion_vectors.deleted(table)
     dead = _dead(session, plan, deleted)
     with _written() as done, staged(write.table.path) as stage:
+        numbers = (dead[file.file].to_pylist() for file in plan.marked)
+        vectors = deletion_vectors.written(write.table.path, numbers, done, stage)
+        marked = [Marked(file.entry or {}, vector) for file, vector in zip(plan.marked, vectors, strict=True)]
         added, feed = _files(session, write, plan, deleted, done, stage)
         _require_all(write, plan, sum(file.rows for file in added))
-        numbers = (dead[file.file].to_pylist() for file in plan.marked)
-        marked = [
-            Marked(file.entry or {}, vector)
-            for file, vector in zip(plan.marked, deletion_vectors.written(write.table.path, numbers, done), strict=True)
-        ]
         stage.wait()
         write.may_commit()
     delta_commit.commit(table, write, _commit_content(statement, plan, added, feed, marked, started))
