@@ -27,6 +27,7 @@ from sqlrun.engines.delta import (
 from sqlrun.engines.delta.commit import Change, File, Gone, Marked
 from sqlrun.engines.delta.file_layout import Standing
 from sqlrun.engines.delta.merge_sql import operation, same
+from sqlrun.engines.duckdb import merge_target
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, changes, copied, old, rows
 from sqlrun.engines.duckdb.scan import listed
@@ -87,10 +88,13 @@ class TargetFile:
         return self.entry.get("deletionVector") if self.entry else None
 
 
-def prepare(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]]) -> Plan | None:
+def prepare(
+    session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]], changed: int
+) -> Plan | None:
     """Compute the changes of a MERGE with the delta `s` into the table `_hits`; nothing is written to the target yet.
 
-    `files`: the target's files that may contain a matched row. None if delta-rs has to write the table.
+    `files`: the target's files that may contain a matched row. `changed`: the number of rows of `s`. None if delta-rs
+    has to write the table.
     """
     if not delta_commit.ours(table, write):
         return None
@@ -99,7 +103,12 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
         targets = {file.file: file for file in _target_files(table, write, files, deleted)}
     except ValueError:
         return None
-    target = _target(session, write, {file.file: file.values for file in targets.values()}, deleted)
+    values = {file.file: file.values for file in targets.values()}
+    if merge_target.keys_first(statement, write.table.columns, (file.rows for file in targets.values()), changed):
+        large = {file.file for file in targets.values() if (file.rows or 0) >= merge_target.LARGE}
+        target = merge_target.matched(session, write, statement, values, deleted, large)
+    else:
+        target = merge_target.everything(session, write, values, deleted)
     made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
     return _found(session, table, write, targets, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
 
@@ -179,15 +188,6 @@ def applied(write: Write, statement: Merge) -> str:
     """Return the query of changed rows with their operation in `_op`, for delta-rs' merge."""
     once = "distinct " if statement.repeats else ""
     return f"select {once}{duckdb_scan.names(write.table.columns)}, {OP} as _op from _hits"
-
-
-def _target(session: Any, write: Write, values: duckdb_scan.Values, deleted: deletion_vectors.Deleted) -> str:
-    columns = write.table.columns
-    if not values:
-        return f"select *, null::varchar as {FILE}, null::bigint as {ROW} from ({duckdb_scan.empty(columns)})"
-    sources = duckdb_scan.live(session, list(values), values, columns, deleted, "_target", places=True)
-    items = f"{duckdb_scan.names(columns)}, filename as {FILE}, file_row_number as {ROW}"
-    return " union all ".join(f"select {items} from {source}" for source in sources)
 
 
 def _found(session: Any, table: Any, write: Write, targets: Mapping[str, TargetFile], most: int, *, few: bool) -> Plan:

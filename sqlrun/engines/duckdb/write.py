@@ -87,13 +87,14 @@ def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
 
 def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any, reads: duckdb_scan.Reads) -> int:
     """Execute a MERGE: join the delta with the target in DuckDB, then write the rows that differ."""
-    if not _made(session, "s", statement.delta):
+    changed = _made(session, "s", statement.delta)
+    if not changed:
         return 0
     statement = _comparing(session, statement)
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
     target_files = delta_table.files_at(table, {key for key, _, _ in ranges})
     files = list(filter(_keeper(partitions, ranges), target_files))
-    plan = duckdb_merge.prepare(session, table, write, statement, files)
+    plan = duckdb_merge.prepare(session, table, write, statement, files, changed)
     if plan is not None:
         reads.add(files)
         if plan.fits:
