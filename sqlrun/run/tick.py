@@ -86,7 +86,9 @@ def tick(
     try:
         result = _tick(workspace, engine, ledger, request, emit, reader)
     finally:
-        table_pool.settle()  # the lock is held until then
+        # The lock is held until then.
+        for text in table_pool.settle():
+            request.say(text)
     return replace(result, requests=(storage.requests - before).total() or None)
 
 

@@ -200,11 +200,12 @@ def test_a_failed_checkpoint_fails_no_write(tmp_path: Path, opened: list[str], m
         patched.setattr(DeltaTable, "create_checkpoint", lambda _: (_ for _ in ()).throw(OSError("no space")))
         for tick in range(2, 12):
             write(engine, spec, tick, merging(replacing(tick)))
-        table_pool.settle()
+        (said,) = table_pool.settle()
+    assert said.startswith("The checkpoint of version 10 of ") and "no space" in said
     assert not list((tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet"))
     for tick in range(12, 21):
         write(engine, spec, tick, merging(replacing(tick)))
-    table_pool.settle()
+    assert table_pool.settle() == ()
     assert Path(delta_table.checkpoint_path(spec.path, 20)).exists()
     assert DeltaTable(spec.path).version() == 20
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock, Thread
@@ -52,8 +52,9 @@ class _Spare:
 # By path; a writer removes it while it writes.
 _spare: dict[str, _Spare] = {}
 _keeping = Lock()
-# What background threads have yet to do.
+# What background threads have yet to do, and the checkpoints that they couldn't write.
 _running: set[Future[None]] = set()
+_failed: list[str] = []
 
 
 class AsWritten:
@@ -149,9 +150,12 @@ def writing(
             _spare[path] = _Spare(table, entry, writes + (version != before), facts, rest)
 
 
-def settle() -> None:
-    """Wait until background threads have written all checkpoints."""
+def settle() -> tuple[str, ...]:
+    """Wait until background threads have written all checkpoints; return messages about those that they couldn't."""
     wait(list(_running))
+    found = tuple(_failed)
+    _failed.clear()
+    return found
 
 
 def _is_due(table: DeltaTable, before: int, version: int) -> bool:
@@ -166,10 +170,13 @@ def _follow_up(
     """Catch up with own commits; then write a checkpoint if it is due."""
     try:
         _catch_up(path, table, version, facts)
-        # Without a checkpoint, the log takes longer to read until the next one.
-        with suppress(Exception):
-            if due and facts.exception() is None:
-                table.create_checkpoint()
+        if due and facts.exception() is None:
+            table.create_checkpoint()
+    except Exception as error:  # of any kind: the rows are committed, only later reads are slower
+        _failed.append(
+            f"The checkpoint of version {version} of {path} couldn't be written: {error}. The table takes longer to "
+            "open until the next one"
+        )
     finally:
         rest.set_result(None)
 
