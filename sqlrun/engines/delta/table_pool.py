@@ -52,7 +52,7 @@ class _Spare:
 # By path; a writer removes it while it writes.
 _spare: dict[str, _Spare] = {}
 _keeping = Lock()
-# What background threads have yet to do, and the checkpoints that they couldn't write.
+# What background threads have yet to do, and messages about checkpoints that failed.
 _running: set[Future[None]] = set()
 _failed: list[str] = []
 
@@ -151,7 +151,7 @@ def writing(
 
 
 def settle() -> tuple[str, ...]:
-    """Wait until background threads have written all checkpoints; return messages about those that they couldn't."""
+    """Wait until background threads have written all checkpoints; return a message about each failure."""
     wait(list(_running))
     found = tuple(_failed)
     _failed.clear()
