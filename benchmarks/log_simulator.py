@@ -170,10 +170,10 @@ class Table:
             vectors = self.removed_bytes + sum(logged_bytes(f.rows, f.dead) for f in live if f.dead)
             self.checkpoints.append(Checkpoint(self.version, at, len(live), len(self.removals), vectors))
 
-    def append(self, at: datetime, rows: int, partition: str = "") -> None:
-        """Append rows in one file."""
+    def append(self, at: datetime, rows: int, partition: str = "", *, own: bool = True) -> None:
+        """Append rows in one file; `own`: in a commit of sqlrun's, if it writes the table's commits."""
         self.new_file(partition, rows)
-        self.commit(at, own=self.own)
+        self.commit(at, own=self.own and own)
 
     def merge(self, at: datetime, hits: Mapping[str, Mapping[int, int]], new: Mapping[str, int]) -> dict[int, File]:
         """Merge rows: `hits` are changed rows by partition and file (its place), `new` the rows to write.
@@ -320,9 +320,9 @@ class Log:
     forgets: bool = True
     _ticks: dict[int, list[int]] = field(default_factory=dict)
 
-    def append(self, at: datetime, tick: int, partition: str = "") -> None:
+    def append(self, at: datetime, tick: int, partition: str = "", *, own: bool = True) -> None:
         """Append a tick's rows."""
-        self.table.append(at, 1, partition)
+        self.table.append(at, 1, partition, own=own)
         self._ticks[id(self.table.files[partition][-1])] = [tick]
 
     def compact(self, at: datetime) -> None:
@@ -363,10 +363,10 @@ class Warehouse:
     def __init__(self, rules: Rules, inputs: Mapping[str, tuple[str, ...]], row_bytes: Mapping[str, float]) -> None:
         self.rules, self.inputs = rules, inputs
         self.tables = {name: Table(name, row_bytes=row_bytes.get(name, 40.0)) for name in inputs}
-        self.ledger = Log(Table("_ledger", own=False, row_bytes=4_000.0), ledger.COMPACT_EVERY)
+        self.ledger = Log(Table("_ledger", row_bytes=4_000.0), ledger.COMPACT_EVERY)
         self.logs = {
             "_receipts": Log(Table("_receipts", own=False), receipts.COMPACT_EVERY),
-            "_intake": Log(Table("_intake", own=False), receipts.COMPACT_EVERY),
+            "_intake": Log(Table("_intake"), receipts.COMPACT_EVERY),
             # Comparisons need weeks of measures, which a year has and a short run doesn't.
             "_measures": Log(Table("_measures", own=False), receipts.COMPACT_EVERY, forgets=False),
         }
@@ -402,11 +402,11 @@ class Warehouse:
         inputs = {one: (one, self.tables[one].version) for one in self.inputs[name]}
         return TableState(name, self.tables[name].version, None, inputs)
 
-    def _record(self, at: datetime) -> None:
-        self.ledger.append(at, self.last)
+    def _record(self, at: datetime, *, own: bool = True) -> None:
+        self.ledger.append(at, self.last, own=own)
 
-    def _publish(self, at: datetime, states: dict[str, TableState]) -> None:
-        self._record(at)
+    def _publish(self, at: datetime, states: dict[str, TableState], *, own: bool = True) -> None:
+        self._record(at, own=own)
         if self.last % self.ledger.compacted == 0:
             self.ledger.compact(at)
         self.retained.appendleft(Published(self.last, at, states))
@@ -433,8 +433,9 @@ class Warehouse:
             log.table.trim(log.table.version, now - maintenance.READERS)
         if any(states[name].version != newest.tables[name].version for name in states):
             self.last += 1
-            self._record(now)
-            self._publish(now, states)
+            # delta-rs writes the ledger's rows of a vacuum.
+            self._record(now, own=False)
+            self._publish(now, states, own=False)
         self.vacuumed = self.last
 
     def counts(self) -> dict[str, Counts]:

@@ -18,6 +18,8 @@ from sqlrun.sources.stream_checkpoint import IDENTITY
 ENGINE = "sqlrun.engines.duckdb.engine:DuckDBEngine"
 SPARK = "sqlrun.engines.spark.engine:SparkEngine"
 
+COMMIT, OWN_COMMIT = "sqlrun.engines.delta.commit:commit", "sqlrun.engines.delta.commit:was_committed"
+
 
 @dataclass(frozen=True)
 class Point:
@@ -33,8 +35,12 @@ def _writes(kind: str) -> Callable[..., bool]:
     return lambda _, write: type(write.statement).__name__ == kind
 
 
+def _commits(table: str) -> Callable[..., bool]:
+    return lambda _, write, __: write.table.name == table
+
+
 def _kind(wanted: str) -> Callable[..., bool]:
-    return lambda _, tick, kind, *rest: kind == wanted
+    return lambda _, values, *rest: values[1] == wanted
 
 
 def _both(name: str, where: str, **options: Any) -> dict[str, Point]:
@@ -51,21 +57,24 @@ TICK = (
         "in the plan of a batch": Point(
             "sqlrun.runtime.atomic_files:Path.hardlink_to", when=lambda file, _: file.parent.name == "batches"
         ),
-        "before a batch is committed": Point("sqlrun.engines.delta.table:commit", turn=2),
+        "before a batch is committed": Point(COMMIT, when=_commits("stg_lines")),
     }
     | _both("the pin", "sqlrun.publish.ledger:Ledger._append", when=_kind("pinned"))
     | {
+        "before the pin's row is committed": Point(OWN_COMMIT, when=_commits("ledger")),
         "after an append": Point(f"{ENGINE}.write", True, _writes("Append")),
         "between two files of a merge": Point("sqlrun.engines.duckdb.merge:copied", turn=2),
         "in a merge": Point("sqlrun.engines.delta.commit:commit"),
         "before a merge's commit has its name": Point(
-            "sqlrun.runtime.atomic_files:Path.hardlink_to", when=lambda file, _: file.parent.name == "_delta_log"
+            "sqlrun.runtime.atomic_files:Path.hardlink_to",
+            when=lambda file, _: file.parent.name == "_delta_log" and "stg_sales" in file.parts,
         ),
         "after a merge": Point(f"{ENGINE}.write", True, _writes("Merge")),
         "after a replacement": Point(f"{ENGINE}.write", True, _writes("Replace")),
         "after partitions are written": Point(f"{ENGINE}.write", True, _writes("Overwrite")),
         "before a check": Point("sqlrun.run.scheduler:check"),
         "after the tables are synced": Point("sqlrun.storage.local:LocalStorage.sync", after=True),
+        "before the published row is committed": Point(OWN_COMMIT, when=_commits("ledger"), turn=2),
         "after the tick is published": Point("sqlrun.publish.ledger:Ledger._append", True, _kind("published")),
     }
     | _both("the receipts", "sqlrun.system_tables.receipts:write")
@@ -100,7 +109,7 @@ ON_KAFKA = {
     "after messages are read": Point("sqlrun.engines.planned_landing:settled"),
     "after messages are committed": Point("sqlrun.sources.kafka:Kafka.commit"),
     "in the plan of a batch": TICK["in the plan of a batch"],
-    "before a batch of messages is committed": Point("sqlrun.engines.delta.table:commit"),
+    "before a batch of messages is committed": Point(COMMIT, when=_commits("stg_lines")),
     "before the pin": TICK["before the pin"],
     "after the pin": TICK["after the pin"],
 }

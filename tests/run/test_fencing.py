@@ -28,7 +28,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked"), pytest.mar
 LOCKED = 75
 BUILDS = (
     "before the ledger is read", "in the plan of a batch", "before a batch is committed", "before the pin",
-    "after the pin", "in a merge", "after the tables are synced",
+    "before the pin's row is committed", "after the pin", "in a merge", "after the tables are synced",
+    "before the published row is committed",
 )  # fmt: skip
 OTHERS = (
     "before a table is restored", "before the rollback's pin", "before the rollback is published",
