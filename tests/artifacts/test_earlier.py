@@ -98,6 +98,7 @@ def test_an_environment_is_no_difference(shop: Path) -> None:
     assert selected(shop, "state:modified") == []
 
 
+@pytest.mark.slow
 def test_a_result_of_a_check_is_its_models(shop: Path) -> None:
     edit(shop, "models/orders.sql", "select id,", "select id, nullif(id, 1) as part,")
     edit(

@@ -94,6 +94,7 @@ def test_the_line_length_is_sqlfmts(project: Path) -> None:
     assert run("format", "--check").exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_reference_project_keeps_its_meaning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in examples.files("restaurants").items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

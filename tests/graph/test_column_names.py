@@ -91,6 +91,7 @@ def counted(cases: Iterable[Case]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.slow
 def test_columns_of_all_cases_can_be_renamed(part: int) -> None:
     found = counted(case for file in FILES[part::4] for case in case_files.read(file))
 

@@ -105,6 +105,7 @@ def altered(folder: Path, setting: str, engine: Engine) -> tuple[Site, str]:
 
 
 @pytest.mark.parametrize("setting", ["append_new_columns", "sync"])
+@pytest.mark.slow
 def test_rows_before_and_after_an_alteration_are_right(tmp_path: Path, setting: str) -> None:
     rows_are_right(tmp_path, setting, DuckDBEngine())
 

@@ -133,6 +133,7 @@ def test_only_new_fields_are_said_to_be_rescued() -> None:
 
 
 @pytest.mark.parametrize("site", ["ignore", "sync"], indirect=True)
+@pytest.mark.slow
 def test_drift_is_reported_and_published(site: Site) -> None:
     """Each change is reported in its tick, with names and counts alone."""
     setting = next(s.on_schema_change for s in site.prepared.project.sources if s.name == "sales")

@@ -249,6 +249,7 @@ EXPOSURES = """exposures:
 """
 
 
+@pytest.mark.slow
 def test_yaml_names_the_new_column_and_no_other(tmp_path: Path) -> None:
     root = written(tmp_path)
     sql = "select id, total, timestamp '2026-01-01 00:00:00' as at from {{ ref('raw_orders') }}"
@@ -386,6 +387,7 @@ def test_what_can_be_renamed_is_known_at_once(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_columns_of_the_reference_project(tmp_path: Path) -> None:
     for name in ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures"):
         shutil.copytree(ROOT / name, tmp_path / name)

@@ -453,6 +453,7 @@ def test_a_tree_of_billions_of_files_is_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "it has too many files" in done.output, done.output
 
 
+@pytest.mark.slow
 def test_git_that_does_not_end_is_killed_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = tmp_path / "pid"
     ssh = tmp_path / "ssh"

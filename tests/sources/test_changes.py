@@ -179,6 +179,7 @@ def test_a_snapshot_after_a_gap_is_the_database_again(tmp_path: Path, seed: int)
         assert all(row["valid_to"] is None or row["valid_from"] < row["valid_to"] for row in site.rows("docs_history"))
 
 
+@pytest.mark.slow
 def test_a_gap_before_a_new_snapshot_is_named_once(tmp_path: Path) -> None:
     """The first snapshot is none, nor are its rows that land later, nor one that was asked for."""
     site, database = project(tmp_path, ENGINE), Database(3)
