@@ -17,7 +17,6 @@ from sqlrun.sources.stream_checkpoint import IDENTITY
 
 ENGINE = "sqlrun.engines.duckdb.engine:DuckDBEngine"
 SPARK = "sqlrun.engines.spark.engine:SparkEngine"
-
 COMMIT, OWN_COMMIT = "sqlrun.engines.delta.commit:commit", "sqlrun.engines.delta.commit:was_committed"
 
 

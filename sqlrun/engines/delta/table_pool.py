@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.engines.delta import deletion_vectors, table_facts
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, first_line
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -174,8 +174,8 @@ def _follow_up(
             table.create_checkpoint()
     except Exception as error:  # of any kind: the rows are committed, only later reads are slower
         _failed.append(
-            f"The checkpoint of version {version} of {path} couldn't be written: {error}. The table takes longer to "
-            "open until the next one"
+            f"The checkpoint of version {version} of {path} couldn't be written: {first_line(error)}. The table takes "
+            "longer to open until the next one"
         )
     finally:
         rest.set_result(None)
