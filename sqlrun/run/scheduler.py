@@ -7,9 +7,6 @@ skipped if one of them failed, even if it has been written itself (the next buil
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -33,10 +30,11 @@ from sqlrun.maintain.changed_rows import Reasons
 from sqlrun.maintain.checksums import Checksum, add_to_states
 from sqlrun.maintain.maintain import load_seed, maintain
 from sqlrun.maintain.tick_context import TickContext
+from sqlrun.runtime.priority import lower_thread
 
-# How much lower the priority of checks is than the priority of maintenance, and the kernel's lowest priority. With a
-# larger distance, other programs would starve the checks, and block the threads that wait for their locks.
-YIELD, LAST = 5, 19
+# How much lower the priority of checks is than the priority of maintenance. With a larger distance, other programs
+# would starve the checks, and block the threads that wait for their locks.
+YIELD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +280,7 @@ class Steps:
 
 def _yield_to_maintenance() -> None:
     """Lower the thread's priority, because models wait for maintenance, but only the tick's end waits for a check."""
-    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, min(LAST, os.getpriority(os.PRIO_PROCESS, thread) + YIELD))
+    lower_thread(YIELD)
 
 
 def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Maintained:

@@ -36,7 +36,7 @@ from sqlrun.report.log_lines import Line
 from sqlrun.report.run_results_file import Artifacts
 from sqlrun.run import alert_sender
 from sqlrun.run.tick import Request, tick
-from sqlrun.runtime import stopping
+from sqlrun.runtime import priority, stopping
 from sqlrun.runtime.clock import floor, parse_time
 from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, completeness, measures, receipts
@@ -124,6 +124,7 @@ class Session:
 
     def run(self, options: dict[str, Any], times: Times) -> int:
         """Run ticks at the given times; return the exit code of the last failed tick, else 0."""
+        priority.apply_nice_to_session()
         warehouse_format.require(self.target.warehouse, self.prepared.project.name)
         # The lock creates the warehouse's folder, or reports why it can't.
         engine = engine_of(self.target, self.prepared.spark_only_models)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import ipaddress
 import json
 import socket
@@ -29,6 +30,8 @@ from sqlrun.serve.offer import offer
 from sqlrun.serve.snapshot import Reader
 
 BACKLOG = 2048
+# Thresholds of Python's cyclic garbage collector. A collection pauses all answers, so each one is small.
+GARBAGE = (1_000, 20, 100)
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -176,6 +179,9 @@ def _listening(host: str, port: int) -> socket.socket:
 def _run(app: Any, listening: socket.socket) -> None:
     # While another thread reads a tick, an answer waits at most this long for the interpreter (default: 5 ms).
     sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)
     # Ctrl-C isn't a failure; uvicorn raises it again after the shutdown.
     with contextlib.suppress(KeyboardInterrupt):
         server_of(app).run(sockets=[listening])
