@@ -59,6 +59,9 @@ class Relation:
 
     `ranges`, if any: rows outside all of them (column, least, greatest) aren't needed, so files without a row inside
     can be skipped.
+
+    `given_keys`, if any: (a table given to the query, columns that are never NULL there). Rows that share their
+    values with no row of that table aren't needed, so an engine can leave them out.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Relation:
     since: int = 0
     where: str = ""
     ranges: tuple[tuple[str, Any, Any], ...] = ()
+    given_keys: tuple[str, tuple[str, ...]] = ("", ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ still a function of the set of lines (`incremental/ties.py`), but the source nee
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.check import key_ranges
@@ -66,7 +66,9 @@ def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict
         f"stored as (select {key}, count(*) as n from held semi join changed using ({key}) group by {key})\n"
         f"select {key}, stored.n > came.n as is_older from came join stored using ({key}) where stored.n > 1"
     )
-    found = reader_of(context).query(sql, (_stored_rows(context, model, inserted),), {"changed": inserted})
+    found = reader_of(context).query(
+        sql, (_stored_rows(context, model, inserted, "changed", grain),), {"changed": inserted}
+    )
     keys, is_older = found.select(range(len(grain))), found.column(len(grain))
     newer = keys.filter(pc.invert(is_older))
     return _differing(context, model, keys.filter(is_older), {"came": rows, "newer": newer} if newer.num_rows else {})
@@ -85,7 +87,7 @@ def _differing(
     relations: tuple[Relation, ...] = ()
     if older.num_rows:
         pieces, tables = [*pieces, ("held", "older")], {**tables, "older": older}
-        relations = (_stored_rows(context, model, older),)
+        relations = (_stored_rows(context, model, older, "older"),)
     if not pieces:
         return []
     contents = (f"select distinct {every} from {rows} semi join {keys} using ({key})" for rows, keys in pieces)
@@ -94,12 +96,27 @@ def _differing(
     return arrow_rows.plain(reader_of(context).query(sql, relations, tables))
 
 
-def _stored_rows(context: TickContext, model: Compiled, near: pa.Table | None) -> Relation:
-    """Return the table's public rows, without files that have no key of `near`."""
+def _stored_rows(
+    context: TickContext, model: Compiled, near: pa.Table | None, given: str = "", columns: Collection[str] = ()
+) -> Relation:
+    """Return the table's public rows, without files that have no key of `near`, which the query is given as `given`.
+
+    `columns`: the ones that the query reads; all if empty.
+    """
     table, version = context.plan.tables[model.name], context.states[model.name].version
     key = model.query.rendered.model.grain
     ranges = key_ranges.of(near, key, table.spec.partition_by) if near is not None else ()
-    return Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=ranges)
+    sure = key if near is not None and not any(near.column(name).null_count for name in key) else ()
+    return Relation(
+        "held",
+        table.spec.path,
+        tuple(column for column in table.public if not columns or column.name in columns),
+        "new",
+        version=version,
+        where=table.where,
+        ranges=ranges,
+        given_keys=(given, sure) if sure else ("", ()),
+    )
 
 
 def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: float) -> CheckResult:

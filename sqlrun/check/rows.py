@@ -61,7 +61,8 @@ def _keyed(
 ) -> tuple[str, Relation]:
     """Return the query for the table's rows that share a key with a row of `changed`.
 
-    It reads only files that may have such a row. `known`: keys without NULL in `changed`, which `=` compares faster.
+    It reads only files that may have such a row. `known`: keys without NULL in the given table `changed`, which `=`
+    compares faster.
     """
     dialect = context.reader.dialect
     table = context.plan.tables[model.name]
@@ -73,5 +74,15 @@ def _keyed(
         columns = [column.name for column in table.public]  # a condition may name any column
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in columns)
     version = context.states[model.name].version
-    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
+    sure = tuple(name for name in lot.key if name in known)
+    whole = Relation(
+        "held",
+        table.spec.path,
+        tuple(column for column in table.public if column.name in columns),
+        "new",
+        version=version,
+        where=table.where,
+        ranges=near,
+        given_keys=("changed", sure) if sure else ("", ()),
+    )
     return f"select {names} from held as l {semi_join(dialect)} changed as r on {on}", whole

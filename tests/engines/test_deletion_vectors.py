@@ -296,7 +296,7 @@ def test_a_restored_row_is_detected_before_the_commit(tmp_path: Path, monkeypatc
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     monkeypatch.setattr(file_layout, "MOST_DEAD", 0.0)
     whole = duckdb_merge.rows
-    monkeypatch.setattr(duckdb_merge, "rows", lambda s, w, f, gone, new: whole(s, w, f, {}, new))
+    monkeypatch.setattr(duckdb_merge, "rows", lambda s, w, f, gone, new, **more: whole(s, w, f, {}, new, **more))
 
     with pytest.raises(EngineError, match="were to be; nothing is committed"):
         write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))

@@ -384,7 +384,7 @@ def test_a_lost_row_is_detected_before_the_commit(tmp_path: Path, monkeypatch: p
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select * from (values ('a', 1, 1), ('b', 1, 1)) as v(k, v, n)"))
     whole = duckdb_merge.rows
-    monkeypatch.setattr(duckdb_merge, "rows", lambda *found: f"from ({whole(*found)}) where k <> 'b'")
+    monkeypatch.setattr(duckdb_merge, "rows", lambda *found, **more: f"from ({whole(*found, **more)}) where k <> 'b'")
 
     with pytest.raises(EngineError, match="1 rows were written where 2 were to be"):
         write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from sqlrun.engine_api import Dialect, Merge
 from sqlrun.transpile.writer import identifier
 
 
 def same(statement: Merge, dialect: Dialect = "duckdb") -> list[str]:
     """Return the comparisons of the keys of the target `t` and of the delta `s`."""
-    return [_equal(key, key in statement.null_safe, dialect) for key in statement.key]
+    return equal(statement.key, statement.null_safe, dialect)
+
+
+def equal(keys: Iterable[str], null_safe: Collection[str], dialect: Dialect = "duckdb") -> list[str]:
+    """Return the comparisons of columns of `t` and `s`; those of `null_safe` match NULL with NULL."""
+    return [_equal(key, key in null_safe, dialect) for key in keys]
 
 
 def _equal(key: str, null_safe: bool, dialect: Dialect) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlrun.engine_api import StoredColumn, Write
+from sqlrun.engine_api import Merge, StoredColumn, Write
 from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
@@ -51,23 +51,38 @@ def rows(
     deleted: deletion_vectors.Deleted,
     new: str,
     whole: bool = False,
+    by_time: bool = False,
 ) -> str:
     """Return the query of a partition's new files: inserted rows, and the remaining rows of `files` with their values.
 
-    `whole`: of several partitions, with the columns that files don't store.
+    `whole`: of several partitions, with the columns that files don't store. `by_time`: in the order of time, if the key
+    has one. Later changes are close in time, so their scans skip the other rows.
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
     inserted = f"select {listing} from _hits where {OP} <> 'd' and {new}"
     if not files:
-        return inserted
+        return inserted + (_order(write) if by_time else "")
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
     values = files if whole else {}
     sources = duckdb_scan.live(session, list(files), values, write.table.columns, deleted, "_copied", places=True)
     remaining = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
-    return " union all ".join([*remaining, inserted])
+    every = " union all ".join([*remaining, inserted])
+    order = _order(write) if by_time else ""
+    return f"select * from ({every}){order}" if order else every
+
+
+def _order(write: Write) -> str:
+    """Return an ORDER BY the first time of a merge's key; "" if there is none."""
+    match write.statement:
+        case Merge(key=key):
+            types = {column.name: column.type for column in _stored(write)}
+            times = [identifier(name, "duckdb") for name in key if types.get(name) in ("timestamp", "timestamp_ntz")]
+            return f" order by {times[0]}" if times else ""
+        case _:
+            return ""
 
 
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:

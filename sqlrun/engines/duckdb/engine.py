@@ -240,9 +240,9 @@ class DuckDBEngine:
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations and the given rows, and return its rows."""
         with self.lent("", sql) as session:
-            whole = duckdb_relations.over(session, relations, duckdb_scan.Reads(), sql)
             for name, rows in given.items():
                 session.register(name, rows)
+            whole = duckdb_relations.over(session, relations, duckdb_scan.Reads(), sql)
             return session.sql(whole).to_arrow_table()
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:

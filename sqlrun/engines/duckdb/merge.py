@@ -27,9 +27,10 @@ from sqlrun.engines.delta import (
 from sqlrun.engines.delta.commit import Change, File, Gone, Marked
 from sqlrun.engines.delta.file_layout import Standing
 from sqlrun.engines.delta.merge_sql import operation, same
-from sqlrun.engines.duckdb import merge_target
+from sqlrun.engines.duckdb import matching_rows
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, changes, copied, old, rows
+from sqlrun.engines.duckdb.matching_rows import Keys
 from sqlrun.engines.duckdb.scan import listed
 from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
@@ -49,14 +50,15 @@ class Plan:
     """The plan of a merge: number of changed rows by kind, rewritten files, files with marked rows, and partitions.
 
     `hits`: number of changed rows by file; `places`: their positions, if there are few, else empty. `partitions`: those
-    that get rows, each with its condition. `fits`: there are few partitions, all with values that can be written, so
-    that `carry_out` can write the merge.
+    that get rows, each with its condition; `incoming`: the number of these rows. `fits`: there are few partitions, all
+    with values that can be written, so that `carry_out` can write the merge.
     """
 
     counts: Mapping[str, int]
     hits: Mapping[str, int]
     places: Mapping[str, list[int]]
     partitions: Mapping[Partition, str]
+    incoming: Mapping[Partition, int]
     fits: bool
     rewritten: tuple[TargetFile, ...] = ()
     marked: tuple[TargetFile, ...] = ()
@@ -103,12 +105,10 @@ def prepare(
         targets = {file.file: file for file in _target_files(table, write, files, deleted)}
     except ValueError:
         return None
+    counts = {file.file: file.rows for file in targets.values()}
     values = {file.file: file.values for file in targets.values()}
-    if merge_target.keys_first(statement, write.table.columns, (file.rows for file in targets.values()), changed):
-        large = {file.file for file in targets.values() if (file.rows or 0) >= merge_target.LARGE}
-        target = merge_target.matched(session, write, statement, values, deleted, large)
-    else:
-        target = merge_target.everything(session, write, values, deleted)
+    stored = matching_rows.Stored(write.table.columns, counts, values, deleted, "_target")
+    target = matching_rows.positioned(session, Keys(statement.key, statement.null_safe, changed), stored)
     made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
     return _found(session, table, write, targets, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
 
@@ -222,7 +222,7 @@ def _found(session: Any, table: Any, write: Write, targets: Mapping[str, TargetF
     copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
     most = max(most, copies // FEW_ROWS)
     touched = {*partitions, *(targets[file].partition for file in hits), *(file.partition for file in anew)}
-    return Plan(counts, hits, places, partitions, fits and known and len(touched) <= most, anew, marked)
+    return Plan(counts, hits, places, partitions, news, fits and known and len(touched) <= most, anew, marked)
 
 
 def _layout(
@@ -343,7 +343,8 @@ def _rows_written(
         alone = {} if few else remade
     for partition in alone:
         anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
-        sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"))
+        by_time = (_staying(plan, partition) or 0) <= plan.incoming.get(partition, 0)
+        sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"), by_time=by_time)
         added += copied(session, write, sql, "", _values(write, partition), done, stage)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
     anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
@@ -357,11 +358,15 @@ def _values(write: Write, partition: Partition) -> dict[str, str | None]:
     return dict(zip(write.table.partition_by, partition, strict=True))
 
 
-def _staying(plan: Plan) -> int | None:
-    """Return the number of remaining rows in rewritten files; None if the number of rows of one is unknown."""
-    if any(file.rows is None for file in plan.rewritten):
+def _staying(plan: Plan, partition: Partition | None = None) -> int | None:
+    """Return the number of remaining rows in rewritten files, of one partition or of all.
+
+    None if the number of rows of a file is unknown.
+    """
+    files = [file for file in plan.rewritten if partition is None or file.partition == partition]
+    if any(file.rows is None for file in files):
         return None
-    return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
+    return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in files)
 
 
 def _require_all(write: Write, plan: Plan, rows: int) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from sqlrun.engine_api import Relation
-from sqlrun.engines.duckdb import outside_files, scan
+from sqlrun.engines.duckdb import matching_rows, outside_files, scan
 from sqlrun.engines.duckdb.scan import Reads
 from sqlrun.transpile.writer import identifier
 
@@ -58,6 +58,8 @@ def _names_a_part(name: str, sql: str) -> bool:
 
 def _body(session: Any, relation: Relation, reads: Reads) -> str:
     match relation.row_set:
+        case "old" | "new" if relation.given_keys[1]:
+            return matching_rows.of_relation(session, relation, reads)
         case "old" | "new":
             return scan.rows(session, relation, reads)
         case "changes":

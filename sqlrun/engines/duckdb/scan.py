@@ -49,11 +49,15 @@ def names(columns: tuple[StoredColumn, ...]) -> str:
 
 def rows(session: Any, relation: Relation, reads: Reads) -> str:
     """Return a SELECT of a table of sqlrun's own at a version."""
+    table, files = opened(relation)
+    return scan(session, table, files, relation.columns, reads, relation.name, relation.where)
+
+
+def opened(relation: Relation) -> tuple[Any, list[dict[str, Any]]]:
+    """Return a table at a version, and its files that can have a needed row."""
     table = delta_table.open_table(relation.path, relation.version)
     files = delta_table.files_at(table, {column for column, _, _ in relation.ranges})
-    if relation.ranges:
-        files = list(filter(overlapping(relation.ranges), files))
-    return scan(session, table, files, relation.columns, reads, relation.name, relation.where)
+    return table, list(filter(overlapping(relation.ranges), files)) if relation.ranges else files
 
 
 def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, Any]], bool]:
@@ -139,23 +143,27 @@ def live(
     name: str,
     *,
     places: bool = False,
+    join: str = "",
 ) -> list[str]:
     """Return the FROM items `t` for the live rows of files; those with deleted rows are separate.
 
-    `name`: the session has the deleted rows as `_gone_<name>`. `places`: with the columns of a row's position.
+    `name`: the session has the deleted rows as `_gone_<name>`. `places`: with the columns of a row's position. `join`:
+    a semi join of all rows, before deleted ones are looked up.
     """
     import pyarrow as pa
 
     whole = [file for file in files if file not in deleted]
     marked = [file for file in files if file in deleted]
-    found = [f"{parquet(whole, values, columns, places=places)} as t"] if whole or not marked else []
+    found = [f"{parquet(whole, values, columns, places=places)} as t{join}"] if whole or not marked else []
     if marked:
         deleted_rows = identifier(f"_gone_{name}", "duckdb")
         numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(deleted[file])) for place, file in enumerate(marked)]
         rows = pa.concat_arrays([deleted[file] for file in marked])
         session.register(f"_gone_{name}", pa.table({"file": pa.concat_arrays(numbers), "row": rows}))
         on = "g.file = t.file_index and g.row = t.file_row_number"
-        found.append(f"{parquet(marked, values, columns, places=True)} as t anti join {deleted_rows} as g on {on}")
+        found.append(
+            f"{parquet(marked, values, columns, places=True)} as t{join} anti join {deleted_rows} as g on {on}"
+        )
     return found
 
 
