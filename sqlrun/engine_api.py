@@ -60,8 +60,8 @@ class Relation:
     `ranges`, if any: rows outside all of them (column, least, greatest) aren't needed, so files without a row inside
     can be skipped.
 
-    `given_keys`, if any: (a table given to the query, columns that are never NULL there). Rows that share their
-    values with no row of that table aren't needed, so an engine can leave them out.
+    `given_keys`, if there are columns: (a table given to the query, columns that are never NULL there). Rows that share
+    their values with no row of that table aren't needed, so an engine can leave them out.
     """
 
     name: str

@@ -115,7 +115,7 @@ def _stored_rows(
         version=version,
         where=table.where,
         ranges=ranges,
-        given_keys=(given, sure) if sure else ("", ()),
+        given_keys=(given, sure),
     )
 
 

@@ -74,7 +74,6 @@ def _keyed(
         columns = [column.name for column in table.public]  # a condition may name any column
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in columns)
     version = context.states[model.name].version
-    sure = tuple(name for name in lot.key if name in known)
     whole = Relation(
         "held",
         table.spec.path,
@@ -83,6 +82,6 @@ def _keyed(
         version=version,
         where=table.where,
         ranges=near,
-        given_keys=("changed", sure) if sure else ("", ()),
+        given_keys=("changed", tuple(name for name in lot.key if name in known)),
     )
     return f"select {names} from held as l {semi_join(dialect)} changed as r on {on}", whole

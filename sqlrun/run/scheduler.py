@@ -32,8 +32,9 @@ from sqlrun.maintain.maintain import load_seed, maintain
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.runtime.priority import lower_thread
 
-# How much lower the priority of checks is than the priority of maintenance. With a larger distance, other programs
-# would starve the checks, and block the threads that wait for their locks.
+# How much lower the priority of checks is than the priority of maintenance: models wait for maintenance, but only the
+# tick's end waits for a check. With a larger distance, other programs would starve the checks, and block the threads
+# that wait for their locks.
 YIELD = 5
 
 
@@ -109,7 +110,7 @@ class Steps:
         self._nodes: dict[str, _Node] = {}
         self._workers = ThreadPoolExecutor(max(1, threads), "sqlrun-model")
         # Great Expectations runs one at a time; a second thread fetches the next rows meanwhile.
-        self._checkers = ThreadPoolExecutor(2, "sqlrun-check", _yield_to_maintenance)
+        self._checkers = ThreadPoolExecutor(2, "sqlrun-check", lower_thread, (YIELD,))
 
     def __enter__(self) -> Steps:
         """Return itself; the threads are started already."""
@@ -276,11 +277,6 @@ class Steps:
         for node in self._nodes.values():
             if node.maintained is not None and node.maintained.cancel():
                 node.maintained = None
-
-
-def _yield_to_maintenance() -> None:
-    """Lower the thread's priority, because models wait for maintenance, but only the tick's end waits for a check."""
-    lower_thread(YIELD)
 
 
 def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Maintained:

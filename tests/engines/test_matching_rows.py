@@ -18,7 +18,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb import matching_rows
 from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from tests.engines.test_own_writes import feed, held, merging, rows, seen, spec_of, write
+from tests.engines.test_own_writes import feed, held, merging, rows, seen, spec_of, write, write_both
 
 WIDE = (StoredColumn("k", "string"), StoredColumn("v", "array<int>"), StoredColumn("n", "int"))
 
@@ -74,11 +74,7 @@ def test_rows_and_changes_are_those_of_one_read(
         engine.create(spec)
     for tick in range(1, 12):
         values = [value(chance, key, tick) for key in chance.sample(range(14), 6)]
-        for spec in by:
-            with monkeypatch.context() as patched:
-                if spec.name == "at once":
-                    patched.setattr(matching_rows, "MANY_ROWS", 10**9)
-                write(engine, spec, tick, merging(rows(*values)))
+        write_both(monkeypatch, engine, by, tick, merging(rows(*values)), (matching_rows, "MANY_ROWS", 10**9))
         first, once = (spec.path for spec in by)
         head = engine.head(first)
         assert head == engine.head(once) is not None
@@ -226,11 +222,8 @@ def test_merges_with_one_column_first_are_those_of_one_read(
         picked = chance.sample([(who, minute) for who in "abcd" for minute in range(0, 72, 6)], 12)
         values = [f"('{who}', {minute}, {tick % 4}, {chance.random() < 0.7})" for who, minute in picked]
         values += [f"(null, 30, {tick}, true)"]
-        for spec in by:
-            with monkeypatch.context() as patched:
-                if spec.name == "at_once":
-                    patched.setattr(matching_rows, "SAMPLE_FROM", 10**9)
-                write(engine, spec, tick, by_time(", ".join(values), null_safe=("at", "k")))
+        merge = by_time(", ".join(values), null_safe=("at", "k"))
+        write_both(monkeypatch, engine, by, tick, merge, (matching_rows, "SAMPLE_FROM", 10**9))
         first_, once = (spec.path for spec in by)
         head = engine.head(first_)
         assert head == engine.head(once) is not None

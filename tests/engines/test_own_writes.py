@@ -123,6 +123,21 @@ def killed_before_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def write_both(
+    monkeypatch: pytest.MonkeyPatch,
+    engine: DuckDBEngine,
+    by: list[TableSpec],
+    tick: int,
+    statement: Statement,
+    other: tuple[object, str, object],
+) -> None:
+    """Write a statement to two tables; for the second one, an attribute (of an object, by name) has another value."""
+    write(engine, by[0], tick, statement)
+    with monkeypatch.context() as patched:
+        patched.setattr(*other)
+        write(engine, by[1], tick, statement)
+
+
 def marked(path: str, version: int) -> dict[str, int]:
     """Return the files that a commit leaves with deleted rows, with the number of these."""
     added = [action["add"] for action in delta_table.actions(path, version) if "add" in action]
@@ -207,11 +222,7 @@ def test_duckdb_and_delta_rs_merge_to_the_same_rows_and_changes(
         engine.create(spec)
     for tick in range(1, 9):
         values = [random_row(chance, key, tick) for key in chance.sample(range(12), 6)]
-        for spec in by:
-            with monkeypatch.context() as patched:
-                if spec.name == "rs":
-                    patched.setattr(delta_commit, "ours", lambda *_: False)
-                write(engine, spec, tick, merging(rows(*values)))
+        write_both(monkeypatch, engine, by, tick, merging(rows(*values)), (delta_commit, "ours", lambda *_: False))
         own, other = (spec.path for spec in by)
         assert held(own) == held(other)
         assert (head := engine.head(own)) == engine.head(other) is not None

@@ -47,7 +47,6 @@ def nice_of_session(nice: int, *, leads: bool) -> list[int]:
 
 
 @pytest.mark.skipif(not AUTOGROUP.exists(), reason="a kernel without autogroups")
-@pytest.mark.skipif(os.name != "posix" or os.getpriority(os.PRIO_PROCESS, 0) > 7, reason="a nice test run")
 @pytest.mark.parametrize(("nice", "leads", "after"), [(7, True, 7), (7, False, 0), (0, True, 0)])
 def test_the_nice_value_of_a_service_counts_for_its_session(nice: int, leads: bool, after: int) -> None:
     if nice < os.getpriority(os.PRIO_PROCESS, 0):

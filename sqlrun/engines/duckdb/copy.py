@@ -60,18 +60,17 @@ def rows(
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
-    inserted = f"select {listing} from _hits where {OP} <> 'd' and {new}"
+    inserted = f"select {listing} from _hits where {OP} <> 'd' and {new}{_order(write) if by_time else ''}"
     if not files:
-        return inserted + (_order(write) if by_time else "")
+        return inserted
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
     values = files if whole else {}
     sources = duckdb_scan.live(session, list(files), values, write.table.columns, deleted, "_copied", places=True)
     remaining = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
-    every = " union all ".join([*remaining, inserted])
-    order = _order(write) if by_time else ""
-    return f"select * from ({every}){order}" if order else every
+    # The order is that of the whole union.
+    return " union all ".join([*remaining, inserted])
 
 
 def _order(write: Write) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from sqlrun.engine_api import Relation, StoredColumn
 from sqlrun.engines.delta import deletion_vectors
@@ -20,7 +19,6 @@ from sqlrun.engines.delta.merge_sql import equal
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.copy import FILE, ROW
 from sqlrun.engines.duckdb.scan import listed
-from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier
 
 # Minimum number of stored rows, and of these for each row with a key, at which keys are read first.
@@ -88,13 +86,10 @@ def of_relation(session: Any, relation: Relation, reads: duckdb_scan.Reads) -> s
     """Return a SELECT of a relation with `given_keys`."""
     table, files = duckdb_scan.opened(relation)
     reads.add(files)
-    root, deleted = path_of(table.table_uri), deletion_vectors.deleted(table)
-    partition_by = table.metadata().partition_columns
-    rows, values = dict[str, int | None](), dict[str, Mapping[str, str | None]]()
-    for row in files:
-        file, live = f"{root}/{unquote(row['path'])}", row.get("num_records")
-        rows[file] = None if live is None else live + len(deleted.get(file, ()))
-        values[file] = duckdb_scan.values_of(row, partition_by)
+    partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
+    found = duckdb_scan.by_path(table, files)
+    rows = {file: duckdb_scan.stored_rows(row, deleted.get(file, ())) for file, row in found.items()}
+    values = {file: duckdb_scan.values_of(row, partition_by) for file, row in found.items()}
     given, names = relation.given_keys
     ((count,),) = session.execute(f"select count(*) from {identifier(given, 'duckdb')}").fetchall()
     keys = Keys(names, (), count, identifier(given, "duckdb"))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import unquote
 
 from sqlrun.engine_api import Merge, Write
 from sqlrun.engines.delta import (
@@ -35,7 +34,6 @@ from sqlrun.engines.duckdb.scan import listed
 from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.stages import Stage, staged
-from sqlrun.storage.urls import path_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
 # Maximum number of partitions written by one statement each. With more, delta-rs writes all at once; it holds merged
@@ -156,13 +154,11 @@ def _target_files(
     table: Any, write: Write, files: list[dict[str, Any]], deleted: deletion_vectors.Deleted
 ) -> Iterator[TargetFile]:
     """Return files with their partitions. Raises: ValueError if a partition's value can't be written."""
-    # By real paths, which identify their deleted rows.
-    root = path_of(table.table_uri)
-    for row in files:
+    for file, row in duckdb_scan.by_path(table, files).items():
         values = duckdb_scan.values_of(row, write.table.partition_by)
-        file = f"{root}/{unquote(row['path'])}"
-        dead, live = len(deleted.get(file, ())), row.get("num_records")
-        yield TargetFile(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
+        dead = deleted.get(file, ())
+        rows = duckdb_scan.stored_rows(row, dead)
+        yield TargetFile(file, row["path"], values, row["size_bytes"], rows, len(dead))
 
 
 def _hits(write: Write, statement: Merge, target: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -120,13 +120,24 @@ def scan(
     if not rows:
         return empty(columns)
     condition = f" where {where}" if where else ""
-    root = path_of(table.table_uri)
-    files = [f"{root}/{unquote(row['path'])}" for row in rows]
+    files = list(by_path(table, rows))
     partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
     values = {file: values_of(row, partition_by) for file, row in zip(files, rows, strict=True)} if partition_by else {}
     # The view may read more columns than it returns, and columns that a file lacks are NULL.
     sources = live(session, files, values, columns, deleted, name)
     return " union all ".join(f"select {names(columns)} from {source}{condition}" for source in sources)
+
+
+def by_path(table: Any, files: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return files, as `files_at` returns them, by their real paths, which identify their deleted rows."""
+    root = path_of(table.table_uri)
+    return {f"{root}/{unquote(row['path'])}": row for row in files}
+
+
+def stored_rows(file: Mapping[str, Any], dead: Collection[Any]) -> int | None:
+    """Return the number of rows in a file, as `files_at` returns it, with its deleted ones; None if it is unknown."""
+    live: int | None = file.get("num_records")
+    return None if live is None else live + len(dead)
 
 
 def values_of(file: Mapping[str, Any], partition_by: Iterable[str]) -> dict[str, str | None]:
