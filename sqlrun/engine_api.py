@@ -44,6 +44,20 @@ class TableSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenKeys:
+    """A table that is given to a query, and its key columns, which are never NULL there.
+
+    `few_rows`: few stored rows are expected to have a key of the table, even if it has many. `commits`: the ones that
+    changed its rows, if it has rows of the relation's own table; else empty.
+    """
+
+    table: str = ""
+    columns: tuple[str, ...] = ()
+    few_rows: bool = False
+    commits: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A name in a statement, and the rows behind it, with the columns in the order of `columns`.
 
@@ -60,8 +74,7 @@ class Relation:
     `ranges`, if any: rows outside all of them (column, least, greatest) aren't needed, so files without a row inside
     can be skipped.
 
-    `given_keys`, if there are columns: (a table given to the query, columns that are never NULL there). Rows that share
-    their values with no row of that table aren't needed, so an engine can leave them out.
+    `given_keys`, if they have columns: rows that share no key with them aren't needed, so an engine can leave them out.
     """
 
     name: str
@@ -73,7 +86,7 @@ class Relation:
     since: int = 0
     where: str = ""
     ranges: tuple[tuple[str, Any, Any], ...] = ()
-    given_keys: tuple[str, tuple[str, ...]] = ("", ())
+    given_keys: GivenKeys = GivenKeys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def _outcomes(context: TickContext, model: Compiled, lot: Lot, change: Change) -
     terms = Terms(context.plan.as_of, context.check_timeout, model.query.rendered.config.checks)
     if change.rows is None:
         return run_large(contract, lot.ways, rows.large(context, model, lot, change), terms)
-    results = run_checks(contract, lot.expectations, rows.held(context, model, lot, change.rows), terms)
+    results = run_checks(contract, lot.expectations, rows.held(context, model, lot, change.rows, change.commits), terms)
     return dict(zip(lot.held, results, strict=True))
 
 

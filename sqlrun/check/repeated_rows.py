@@ -7,12 +7,12 @@ still a function of the set of lines (`incremental/ties.py`), but the source nee
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.check import key_ranges
 from sqlrun.check.samples import SAMPLES, masked
-from sqlrun.engine_api import Relation
+from sqlrun.engine_api import GivenKeys, Relation
 from sqlrun.events import CheckResult
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
@@ -36,87 +36,68 @@ def results(context: TickContext, model: Compiled, change: Change) -> tuple[Chec
     if not contract.repeats or not contract.grain or not change.count:
         return ()
     started = time.perf_counter()
-    found = _of_feed(context, model, change) if change.rows is None else _of_rows(context, model, change.rows)
+    rows = change.rows
+    found = _of_feed(context, model, change) if rows is None else _of_rows(context, model, change, rows)
     return (_result(contract, change.count, found, time.perf_counter() - started),) if found else ()
 
 
 def _of_feed(context: TickContext, model: Compiled, change: Change) -> list[dict[str, Any]]:
     """Compare all rows of the inserted keys: there are too many inserted rows for memory."""
-    table = context.plan.tables[model.name]
-    key = names(model.query.rendered.model.grain, "duckdb")
-    sql = (
-        f"select {key} from held semi join (select {key} from feed where {WEIGHT} > 0) as changed using ({key})\n"
-        f"group by {key} having count(*) > 1"
-    )
-    relations = (_stored_rows(context, model, None), feed(context, model, change.commits, table.where))
-    return _differing(context, model, reader_of(context).query(sql, relations), {})
+    where = context.plan.tables[model.name].where
+    key, every = _names(model)
+    inserted = f"semi join (select {key} from feed where {WEIGHT} > 0) as inserted using ({key})"
+    again = f"select {key} from held {inserted} group by {key} having count(*) > 1"
+    found = reader_of(context).query(again, (_stored(context, model), feed(context, model, change.commits, where)))
+    if not found.num_rows:
+        return []
+    sql = _differing(model, f"select {every} from held semi join again using ({key})")
+    return arrow_rows.plain(reader_of(context).query(sql, (_near(context, model, found, "again"),), {"again": found}))
 
 
-def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict[str, Any]]:
+def _of_rows(context: TickContext, model: Compiled, change: Change, inserted: pa.Table) -> list[dict[str, Any]]:
     """Compare the inserted rows with each other, and with stored rows of the same key.
 
-    Copies mostly arrive together. So stored rows are counted by their keys only, and few are read completely.
+    The stored rows are those before the change if it deleted none: few have a key that comes again.
     """
-    import pyarrow.compute as pc
-
-    grain = list(model.query.rendered.model.grain)
-    key, inserted = names(grain, "duckdb"), rows.select(grain)
-    sql = (
-        f"with came as (select {key}, count(*) as n from changed group by {key}),\n"
-        f"stored as (select {key}, count(*) as n from held semi join changed using ({key}) group by {key})\n"
-        f"select {key}, stored.n > came.n as is_older from came join stored using ({key}) where stored.n > 1"
+    key, every = _names(model)
+    stored = _near(context, model, inserted, "inserted")
+    if change.grew:
+        stored = replace(stored, version=min(change.commits) - 1)
+    contents = (
+        f"select {every} from older union all select {every} from inserted semi join (\n"
+        f"select {key} from older union all select {key} from inserted group by {key} having count(*) > 1\n"
+        f") as again using ({key})"
     )
-    found = reader_of(context).query(
-        sql, (_stored_rows(context, model, inserted, "changed", grain),), {"changed": inserted}
-    )
-    keys, is_older = found.select(range(len(grain))), found.column(len(grain))
-    newer = keys.filter(pc.invert(is_older))
-    return _differing(context, model, keys.filter(is_older), {"came": rows, "newer": newer} if newer.num_rows else {})
+    older = f"older as materialized (select {every} from held semi join inserted using ({key}))"
+    sql = f"with {older}\n{_differing(model, contents)}"
+    return arrow_rows.plain(reader_of(context).query(sql, (stored,), {"inserted": inserted}))
 
 
-def _differing(
-    context: TickContext, model: Compiled, older: pa.Table, tables: Mapping[str, pa.Table]
-) -> list[dict[str, Any]]:
-    """Return, in order, the keys whose rows have more than one content.
-
-    Rows with the keys `older` are read from the table; rows with the keys `newer` are `came`, if given.
-    """
+def _names(model: Compiled) -> tuple[str, str]:
+    """Return the names of the key columns and of all columns."""
     contract = model.query.rendered.model
-    key, every = names(contract.grain, "duckdb"), names((c.name for c in contract.columns), "duckdb")
-    pieces = [("came", "newer")] if tables else []
-    relations: tuple[Relation, ...] = ()
-    if older.num_rows:
-        pieces, tables = [*pieces, ("held", "older")], {**tables, "older": older}
-        relations = (_stored_rows(context, model, older, "older"),)
-    if not pieces:
-        return []
-    contents = (f"select distinct {every} from {rows} semi join {keys} using ({key})" for rows, keys in pieces)
-    sql = f"select {key}, count(*) as contents from ({' union all '.join(contents)})"
-    sql += f" group by {key} having count(*) > 1 order by {key}"
-    return arrow_rows.plain(reader_of(context).query(sql, relations, tables))
+    return names(contract.grain, "duckdb"), names((column.name for column in contract.columns), "duckdb")
 
 
-def _stored_rows(
-    context: TickContext, model: Compiled, near: pa.Table | None, given: str = "", columns: Collection[str] = ()
-) -> Relation:
-    """Return the table's public rows, without files that have no key of `near`, which the query is given as `given`.
+def _differing(model: Compiled, rows: str) -> str:
+    """Return the query of the keys, in order, that have more than one content among `rows`."""
+    key, every = _names(model)
+    contents = f"select distinct {every} from ({rows})"
+    return f"select {key}, count(*) as contents from ({contents}) group by {key} having count(*) > 1 order by {key}"
 
-    `columns`: the ones that the query reads; all if empty.
-    """
+
+def _stored(context: TickContext, model: Compiled) -> Relation:
+    """Return the table's public rows as `held`."""
     table, version = context.plan.tables[model.name], context.states[model.name].version
-    key = model.query.rendered.model.grain
-    ranges = key_ranges.of(near, key, table.spec.partition_by) if near is not None else ()
-    sure = key if near is not None and not any(near.column(name).null_count for name in key) else ()
-    return Relation(
-        "held",
-        table.spec.path,
-        tuple(column for column in table.public if not columns or column.name in columns),
-        "new",
-        version=version,
-        where=table.where,
-        ranges=ranges,
-        given_keys=(given, sure),
-    )
+    return Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+
+
+def _near(context: TickContext, model: Compiled, keys: pa.Table, name: str) -> Relation:
+    """Return the table's public rows as `held`, with all that have a key of `keys`, which the query has as `name`."""
+    table, key = context.plan.tables[model.name], model.query.rendered.model.grain
+    known = () if any(keys.column(each).null_count for each in key) else key
+    ranges = key_ranges.of(keys, key, table.spec.partition_by)
+    return replace(_stored(context, model), ranges=ranges, given_keys=GivenKeys(name, known, few_rows=True))
 
 
 def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: float) -> CheckResult:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlrun.check import key_ranges
 from sqlrun.check.check_plan import LargeRows, Lot, Rows
-from sqlrun.engine_api import Relation
+from sqlrun.engine_api import GivenKeys, Relation
 from sqlrun.expectations.validate import scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import changed_rows
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def held(context: TickContext, model: Compiled, lot: Lot, changed: pa.Table) -> Rows:
-    """Return a change in memory, and the rows that share a key with it if a check needs keys."""
+def held(context: TickContext, model: Compiled, lot: Lot, changed: pa.Table, commits: tuple[int, ...]) -> Rows:
+    """Return a change by `commits`, in memory, and the rows that share a key with it if a check needs keys."""
     keyed = None
     if any(scope(one) == "key" for one in lot.expectations):
         near = key_ranges.of(changed, lot.key, model.own.partition_by)
         known = frozenset(name for name in lot.key if not changed.column(name).null_count)
-        query, table = _keyed(context, model, lot, near, known)
+        query, table = _keyed(context, model, lot, near, known, commits)
         keyed = context.reader.query(query, (table,), {"changed": changed.select(list(lot.key))})
     return Rows(changed, keyed, partial(_whole, context, model))
 
@@ -58,11 +58,12 @@ def _keyed(
     lot: Lot,
     near: key_ranges.Ranges = (),
     known: frozenset[str] = frozenset(),
+    commits: tuple[int, ...] = (),
 ) -> tuple[str, Relation]:
     """Return the query for the table's rows that share a key with a row of `changed`.
 
     It reads only files that may have such a row. `known`: keys without NULL in the given table `changed`, which `=`
-    compares faster.
+    compares faster. `commits`: the ones that made the change.
     """
     dialect = context.reader.dialect
     table = context.plan.tables[model.name]
@@ -82,6 +83,6 @@ def _keyed(
         version=version,
         where=table.where,
         ranges=near,
-        given_keys=("changed", tuple(name for name in lot.key if name in known)),
+        given_keys=GivenKeys("changed", tuple(name for name in lot.key if name in known), commits=commits),
     )
     return f"select {names} from held as l {semi_join(dialect)} changed as r on {on}", whole

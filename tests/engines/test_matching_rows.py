@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from sqlrun.engine_api import Append, Merge, Relation, StoredColumn, TableSpec
+from sqlrun.engine_api import Append, GivenKeys, Merge, Relation, StoredColumn, TableSpec
 from sqlrun.engines.delta import file_layout
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb import matching_rows
@@ -31,14 +30,19 @@ def stored(counts: list[int | None], columns: tuple[StoredColumn, ...] = WIDE) -
 def test_keys_come_first_for_few_changes_of_many_wide_rows() -> None:
     many, plain = matching_rows.MANY_ROWS, (WIDE[0], WIDE[2])
 
-    def first(counts: list[int | None], changed: int, columns: tuple[StoredColumn, ...] = WIDE) -> bool:
-        return matching_rows.keys_first(matching_rows.Keys(("k",), ("k",), changed), stored(counts, columns))
+    def first(
+        counts: list[int | None], changed: int, columns: tuple[StoredColumn, ...] = WIDE, few_rows: bool = False
+    ) -> bool:
+        keys = matching_rows.Keys(("k",), ("k",), changed, few_rows=few_rows)
+        return matching_rows.keys_first(keys, stored(counts, columns))
 
     assert first([many // 2, many // 2], many // 100)
     assert not first([many // 2, many // 2 - 1], 1)
     assert not first([many], many // 100 + 1)
     assert not first([many, None], 1)
     assert not first([many], 1, plain)
+    # Many keys, but few stored rows have one.
+    assert first([many], many, few_rows=True) and not first([many - 1], many, few_rows=True)
 
 
 @pytest.fixture
@@ -250,7 +254,7 @@ def test_a_query_gets_the_rows_with_given_keys(
     whole = Relation("stored", spec.path, EVENTS, "new", version=engine.head(spec.path) or 0)
     sql = 'select stored.* from stored semi join given using ("at", k) order by all'
 
-    some = replace(whole, given_keys=("given", ("at", "k")))
+    some = replace(whole, given_keys=GivenKeys("given", ("at", "k")))
     near = engine.query("select * from stored", (some,), {"given": given})
 
     assert engine.query(sql, (some,), {"given": given}) == engine.query(sql, (whole,), {"given": given})
@@ -258,25 +262,3 @@ def test_a_query_gets_the_rows_with_given_keys(
     assert {row["at"].minute for row in near.to_pylist()} == {6, 30}
     condition = replace(some, where="n > 100")
     assert engine.query("select * from stored", (condition,), {"given": given}).num_rows == 0
-
-
-@pytest.mark.parametrize(("first", "sorted_"), [(0, True), (3, True), (30, False)])
-def test_the_rows_of_a_new_partition_are_stored_in_the_order_of_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, sorted_: bool
-) -> None:
-    """A reader of some minutes then skips the others; a few rows may have come before."""
-    monkeypatch.setattr(file_layout, "COPIED", 10_000)
-    engine, spec = DuckDBEngine(), events(tmp_path, ("day",))
-    engine.create(spec)
-    chance = random.Random(3)
-    before = [("z" + str(number), chance.randrange(24)) for number in range(first)]
-    # One of the rows that came before changes, so its file is written again.
-    after = [*((k, minute) for k, minute in before[:1]), *(("a", minute) for minute in chance.sample(range(24), 24))]
-    for tick, came in enumerate((before, after), 1):
-        if came:
-            write(engine, spec, tick, by_time(", ".join(f"('{k}', {minute}, {tick}, true)" for k, minute in came)))
-
-    (file,) = delta_table.files_at(delta_table.open_table(spec.path))
-    times = pq.read_table(f"{spec.path}/{file['path']}")["at"].to_pylist()
-    assert len(times) == first + 24
-    assert (times == sorted(times)) is sorted_

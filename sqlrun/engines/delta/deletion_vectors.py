@@ -10,6 +10,7 @@ import base64
 import struct
 import uuid
 import zlib
+from array import array
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -51,26 +52,31 @@ def descriptor(rows: Iterable[int]) -> dict[str, Any]:
     {'storageType': 'i', 'pathOrInlineDv': '^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L', \
 'sizeInBytes': 44, 'cardinality': 6}
     """
-    data, count = _serialized(rows)
+    from pyroaring import BitMap64
+
+    return _descriptor(BitMap64(rows))
+
+
+def _descriptor(rows: BitMap64) -> dict[str, Any]:
+    data = _serialized(rows)
     # Five digits encode four bytes: the last bytes are padded, and `sizeInBytes` gives the length without padding.
     text = _digits(data + bytes(-len(data) % 4))
-    return {"storageType": INLINED, "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": count}
+    return {"storageType": INLINED, "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
 
 
-def written(path: str, vectors: Iterable[Iterable[int]], done: list[str], stage: Stage) -> list[dict[str, Any]]:
+def written(path: str, vectors: Iterable[BitMap64], done: list[str], stage: Stage) -> list[dict[str, Any]]:
     """Return the descriptors of a commit's vectors in a table's folder; large ones are written to one file.
 
     `done` gets the file, which the caller deletes if it doesn't commit. It is in place after `stage.wait()`.
     """
     found, content, name = list[dict[str, Any]](), bytearray(VERSION), uuid.uuid4()
     for rows in vectors:
-        numbers = list(rows)
-        data, count = _serialized(numbers)
+        data = _serialized(rows)
         if len(data) <= INLINE:
-            found.append(descriptor(numbers))
+            found.append(_descriptor(rows))
             continue
         where = {"storageType": RELATIVE, "pathOrInlineDv": f"{FOLDER}{_digits(name.bytes)}", "offset": len(content)}
-        found.append({**where, "sizeInBytes": len(data), "cardinality": count})
+        found.append({**where, "sizeInBytes": len(data), "cardinality": len(rows)})
         content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
     if len(content) > len(VERSION):
         file = f"{path}/{FOLDER}/{_file(name)}"
@@ -118,12 +124,38 @@ def fault(root: str, vector: Mapping[str, Any]) -> str:
     return "" if end == struct.pack(">I", zlib.crc32(data)) else "doesn't match its checksum"
 
 
-def _serialized(rows: Iterable[int]) -> tuple[bytes, int]:
-    """Return the bytes of a vector, and its number of rows."""
+def union(numbers: Iterable[pa.Array]) -> BitMap64:
+    """Return the numbers of 64-bit integer arrays, in any order and without NULL, as a set.
+
+    >>> import pyarrow as pa
+    >>> union([pa.array([3, 1]), pa.array([0, 2, 3])[1:]])
+    BitMap64([1, 2, 3])
+    """
     from pyroaring import BitMap64
 
-    bits = BitMap64(rows)
-    return struct.pack("<i", MAGIC) + bits.serialize(), len(bits)
+    found = BitMap64()
+    for each in numbers:
+        if len(each):
+            copied = array("Q")
+            size = copied.itemsize
+            copied.frombytes(memoryview(each.buffers()[1])[each.offset * size : (each.offset + len(each)) * size])
+            found |= BitMap64(copied)
+    return found
+
+
+def ordered(rows: BitMap64) -> pa.Array:
+    """Return the numbers of a set, in order, as 64-bit integers.
+
+    >>> ordered(union([])).to_pylist()
+    []
+    """
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows.to_array())])
+
+
+def _serialized(rows: BitMap64) -> bytes:
+    return struct.pack("<i", MAGIC) + rows.serialize()
 
 
 def rows_of(root: str, entry: Mapping[str, Any]) -> BitMap64:

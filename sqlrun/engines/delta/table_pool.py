@@ -14,7 +14,7 @@ from functools import cached_property
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlrun.engines.delta import deletion_vectors, table_facts
+from sqlrun.engines.delta import deletion_vectors, merged_rows, table_facts
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, first_line
 
@@ -134,6 +134,7 @@ def writing(
     facts, rest = Future[_Facts](), Future[None]()
     as_written = cast("DeltaTable", AsWritten(path, table.table_uri, version, facts))
     deletion_vectors.hand_on(table, as_written)
+    merged_rows.hand_on(table, as_written)
     delta_table.keep_open(path, as_written)
     if version == table.version():
         _catch_up(path, table, version, facts)

@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlrun.engine_api import Merge, StoredColumn, Write
+from sqlrun.engine_api import StoredColumn, Write
 from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
 from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.duckdb.row_order import RowOrder
 from sqlrun.engines.duckdb.scan import listed
 from sqlrun.storage.stages import Stage
 from sqlrun.transpile.writer import identifier, names, string, type_name
@@ -25,6 +26,7 @@ LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats
 LARGEST = "file_size_bytes 134217728"
 # Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
+ANY_ORDER = RowOrder()
 
 
 def old(name: str) -> str:
@@ -51,37 +53,30 @@ def rows(
     deleted: deletion_vectors.Deleted,
     new: str,
     whole: bool = False,
-    by_time: bool = False,
+    order: RowOrder = ANY_ORDER,
 ) -> str:
     """Return the query of a partition's new files: inserted rows, and the remaining rows of `files` with their values.
 
-    `whole`: of several partitions, with the columns that files don't store. `by_time`: in the order of time, if the key
-    has one. Later changes are close in time, so their scans skip the other rows.
+    `whole`: of several partitions, with the columns that files don't store.
     """
     columns = write.table.columns if whole else _stored(write)
-    listing = duckdb_scan.names(columns)
-    inserted = f"select {listing} from _hits where {OP} <> 'd' and {new}{_order(write) if by_time else ''}"
-    if not files:
-        return inserted
+    inserted = f"select {duckdb_scan.names(columns)} from _hits where {OP} <> 'd' and {new}"
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
-    values = files if whole else {}
-    sources = duckdb_scan.live(session, list(files), values, write.table.columns, deleted, "_copied", places=True)
-    remaining = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
+
+    def remaining(some: list[str], name: str) -> list[str]:
+        if not some:
+            return []
+        values = {file: files[file] for file in some} if whole else {}
+        sources = duckdb_scan.live(session, some, values, write.table.columns, deleted, name, places=True)
+        return [f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources]
+
+    others = [file for file in files if file not in order.sorted_files]
     # The order is that of the whole union.
-    return " union all ".join([*remaining, inserted])
-
-
-def _order(write: Write) -> str:
-    """Return an ORDER BY the first time of a merge's key; "" if there is none."""
-    match write.statement:
-        case Merge(key=key):
-            types = {column.name: column.type for column in _stored(write)}
-            times = [identifier(name, "duckdb") for name in key if types.get(name) in ("timestamp", "timestamp_ntz")]
-            return f" order by {times[0]}" if times else ""
-        case _:
-            return ""
+    unsorted = " union all ".join([*remaining(others, "_copied"), inserted]) + order.clause
+    kept = remaining([file for file in files if file in order.sorted_files], "_copied_in_order")
+    return " union all ".join([*kept, f"({unsorted})"]) if kept else unsorted
 
 
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlrun.engine_api import Relation, StoredColumn
-from sqlrun.engines.delta import deletion_vectors
+from sqlrun.engines.delta import deletion_vectors, merged_rows
 from sqlrun.engines.delta.merge_sql import equal
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.copy import FILE, ROW
@@ -41,13 +41,14 @@ _POSITION = f"filename as {FILE}, file_row_number as {ROW}"
 class Keys:
     """A table `s` of the session with `count` rows, and the columns by which it is compared with stored rows `t`.
 
-    `null_safe`: columns that match NULL with NULL.
+    `null_safe`: columns that match NULL with NULL. `few_rows`: few stored rows are expected to match.
     """
 
     names: tuple[str, ...]
     null_safe: tuple[str, ...]
     count: int
     table: str = "s"
+    few_rows: bool = False
 
     @property
     def on(self) -> str:
@@ -79,23 +80,55 @@ def keys_first(keys: Keys, stored: Stored) -> bool:
     """Return whether to read the keys before whole rows."""
     if not any(c.type.startswith(NESTED) and c.name not in keys.names for c in stored.columns):
         return False
-    return (stored.count or 0) >= max(MANY_ROWS, FEW_KEYS * keys.count)
+    return (stored.count or 0) >= max(MANY_ROWS, 0 if keys.few_rows else FEW_KEYS * keys.count)
 
 
 def of_relation(session: Any, relation: Relation, reads: duckdb_scan.Reads) -> str:
     """Return a SELECT of a relation with `given_keys`."""
     table, files = duckdb_scan.opened(relation)
+    given, condition = relation.given_keys, f" where {relation.where}" if relation.where else ""
+    merged = merged_rows.of(table) if given.commits == (relation.version,) else None
+    if merged is not None and set(merged.key) == set(given.columns):
+        found = duckdb_scan.by_path(table, files).items()
+        added = {file for file, row in found if row["path"] not in merged.before}
+        stored = _stored(
+            table, relation, [row for file, row in found if file in added or file in merged.unchanged], reads
+        )
+        return _of_merge(session, stored, added, merged.unchanged, condition)
+    name = identifier(given.table, "duckdb")
+    ((count,),) = session.execute(f"select count(*) from {name}").fetchall()
+    keys = Keys(given.columns, (), count, name, given.few_rows)
+    stored = _stored(table, relation, files, reads)
+    return matching(session, keys, stored, duckdb_scan.names(relation.columns), condition)
+
+
+def _stored(table: Any, relation: Relation, files: list[dict[str, Any]], reads: duckdb_scan.Reads) -> Stored:
     reads.add(files)
     partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
     found = duckdb_scan.by_path(table, files)
     rows = {file: duckdb_scan.stored_rows(row, deleted.get(file, ())) for file, row in found.items()}
     values = {file: duckdb_scan.values_of(row, partition_by) for file, row in found.items()}
-    given, names = relation.given_keys
-    ((count,),) = session.execute(f"select count(*) from {identifier(given, 'duckdb')}").fetchall()
-    keys = Keys(names, (), count, identifier(given, "duckdb"))
-    stored = Stored(relation.columns, rows, values, deleted, relation.name)
-    condition = f" where {relation.where}" if relation.where else ""
-    return matching(session, keys, stored, duckdb_scan.names(relation.columns), condition)
+    return Stored(relation.columns, rows, values, deleted, relation.name)
+
+
+def _of_merge(
+    session: Any, stored: Stored, added: Collection[str], unchanged: Mapping[str, list[int]], condition: str
+) -> str:
+    """Return the query of the rows that a MERGE added, or matched and left unchanged; it may return a few more."""
+    import pyarrow as pa
+
+    items = duckdb_scan.names(stored.columns)
+    new = [file for file in stored.rows if file in added]
+    sources = _live(session, stored, new, stored.name, "") if new else []
+    pieces = [f"select {items} from {source}{condition}" for source in sources]
+    left = {file: unchanged[file] for file in stored.rows if file not in added}
+    if left:
+        places = [pa.array(numbers, pa.int64()) for numbers in left.values()]
+        paths = [pa.repeat(pa.scalar(file), len(numbers)) for file, numbers in left.items()]
+        name = f"_places_{stored.name}"
+        session.register(name, pa.table({"file": pa.concat_arrays(paths), "place": pa.concat_arrays(places)}))
+        pieces += _rows_at(session, stored, identifier(name, "duckdb"), list(left), items, condition)
+    return " union all ".join(pieces) or _nothing(stored, items)
 
 
 def positioned(session: Any, keys: Keys, stored: Stored) -> str:
@@ -111,8 +144,7 @@ def matching(session: Any, keys: Keys, stored: Stored, items: str, condition: st
     if not stored.rows:
         return _nothing(stored, items)
     if keys_first(keys, stored):
-        large = {file for file, rows in stored.rows.items() if (rows or 0) >= LARGE}
-        return _at_positions(session, keys, stored, items, condition, large)
+        return _at_positions(session, keys, stored, items, condition)
     sources = _live(session, stored, list(stored.rows), stored.name, _first(session, keys, stored))
     return " union all ".join(f"select {items} from {source}{condition}" for source in sources)
 
@@ -162,12 +194,8 @@ def _shares(session: Any, keys: Keys, stored: Stored, names: list[str]) -> dict[
     return {name: (number or 0) / max(1, count) for name, number in zip(names, found, strict=True)}
 
 
-def _at_positions(session: Any, keys: Keys, stored: Stored, items: str, condition: str, large: Collection[str]) -> str:
-    """Return the query of the rows at the positions of matching keys; it may return a few more of small files.
-
-    `large`: files that are read one by one. A comparison of row numbers alone reaches the Parquet reader, which then
-    decodes only these rows. Files that are read together would read each other's row numbers as well.
-    """
+def _at_positions(session: Any, keys: Keys, stored: Stored, items: str, condition: str) -> str:
+    """Return the query of the rows at the positions of matching keys; it may return a few more of small files."""
     places = identifier(f"_places_{stored.name}", "duckdb")
     chosen = ", ".join(f"t.{identifier(name, 'duckdb')}" for name in keys.names)
     sources = _live(session, stored, list(stored.rows), stored.name, "")
@@ -175,15 +203,25 @@ def _at_positions(session: Any, keys: Keys, stored: Stored, items: str, conditio
     found = f"select t.{FILE} as file, t.{ROW} as place from ({every}) as t join {keys.table} as s on {keys.on}"
     session.execute(f"create or replace temp table {places} as {found}").fetchall()
     hit = {file for (file,) in session.execute(f"select distinct file from {places}").fetchall()}
-    small = [file for file in stored.rows if file in hit and file not in large]
-    groups = [*([file] for file in stored.rows if file in hit and file in large), *([small] if small else [])]
-    pieces = []
-    for number, files in enumerate(groups):
-        near = f" semi join (select distinct place from {places} where file in ({listed(files)})) as p"
-        join = f"{near} on p.place = t.file_row_number"
-        sources = _live(session, stored, files, f"{stored.name}_{number}", join)
-        pieces += [f"select {items} from {source}{condition}" for source in sources]
+    pieces = _rows_at(session, stored, places, [file for file in stored.rows if file in hit], items, condition)
     return " union all ".join(pieces) or _nothing(stored, items)
+
+
+def _rows_at(session: Any, stored: Stored, places: str, files: list[str], items: str, condition: str) -> list[str]:
+    """Return queries of the rows at positions: `places` has each file and row number.
+
+    Large files are read one by one. A comparison of row numbers alone reaches the Parquet reader, which then decodes
+    only these rows. Files that are read together would read each other's row numbers as well.
+    """
+    small = [file for file in files if (stored.rows[file] or 0) < LARGE]
+    groups = [*([file] for file in files if file not in small), *([small] if small else [])]
+    pieces = []
+    for number, group in enumerate(groups):
+        near = f" semi join (select distinct place from {places} where file in ({listed(group)})) as p"
+        join = f"{near} on p.place = t.file_row_number"
+        sources = _live(session, stored, group, f"{stored.name}_{number}", join)
+        pieces += [f"select {items} from {source}{condition}" for source in sources]
+    return pieces
 
 
 def _nothing(stored: Stored, items: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import Merge, Write
 from sqlrun.engines.delta import (
@@ -19,6 +19,7 @@ from sqlrun.engines.delta import (
     deletion_vectors,
     file_layout,
     log_entries,
+    merged_rows,
 )
 from sqlrun.engines.delta import (
     stats as delta_stats,
@@ -26,20 +27,27 @@ from sqlrun.engines.delta import (
 from sqlrun.engines.delta.commit import Change, File, Gone, Marked
 from sqlrun.engines.delta.file_layout import Standing
 from sqlrun.engines.delta.merge_sql import operation, same
+from sqlrun.engines.delta.merged_rows import MergedRows
 from sqlrun.engines.duckdb import matching_rows
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, changes, copied, old, rows
 from sqlrun.engines.duckdb.matching_rows import Keys
+from sqlrun.engines.duckdb.row_order import row_order
 from sqlrun.engines.duckdb.scan import listed
 from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.stages import Stage, staged
 from sqlrun.transpile.writer import identifier, string, type_name
 
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
 # Maximum number of partitions written by one statement each. With more, delta-rs writes all at once; it holds merged
 # rows in memory, so only merges with few rows for each partition go there.
 MOST_PARTITIONS = 24
 FEW_ROWS = 10_000
+# Maximum number of rows of a delta whose unchanged rows are kept in memory with the others, for the checks of the key.
+MOST_JOINED = 500_000
 Partition = tuple[str | None, ...]
 
 
@@ -107,7 +115,11 @@ def prepare(
     values = {file.file: file.values for file in targets.values()}
     stored = matching_rows.Stored(write.table.columns, counts, values, deleted, "_target")
     target = matching_rows.positioned(session, Keys(statement.key, statement.null_safe, changed), stored)
-    made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
+    joined, where = _hits(write, statement, target), f"where {OP} is not null"
+    if changed > MOST_JOINED:
+        joined = f"select * from ({joined}) {where}"
+    made = session.execute(f"create or replace temp table _joined as {joined}").fetchall()
+    session.execute(f"create or replace temp view _hits as select * from _joined {where}")
     return _found(session, table, write, targets, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
 
 
@@ -136,8 +148,7 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     deleted = deletion_vectors.deleted(table)
     dead = _dead(session, plan, deleted)
     with _written() as done, staged(write.table.path) as stage:
-        numbers = (dead[file.file].to_pylist() for file in plan.marked)
-        vectors = deletion_vectors.written(write.table.path, numbers, done, stage)
+        vectors = deletion_vectors.written(write.table.path, dead.values(), done, stage)
         marked = [Marked(file.entry or {}, vector) for file, vector in zip(plan.marked, vectors, strict=True)]
         added, feed = _files(session, write, plan, deleted, done, stage)
         _require_all(write, plan, sum(file.rows for file in added))
@@ -146,8 +157,33 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     delta_commit.commit(table, write, _commit_content(statement, plan, added, feed, marked, started))
     left = {file.file for file in plan.rewritten}
     stay = {file: rows for file, rows in deleted.items() if file not in left}
-    deletion_vectors.keep(table, stay | dead, write.base + 1)
+    found = {file: deletion_vectors.ordered(rows) for file, rows in dead.items()}
+    deletion_vectors.keep(table, stay | found, write.base + 1)
     return sum(plan.counts.values())
+
+
+def keep_merged_rows(
+    session: Any, table: Any, write: Write, statement: Merge, changed: int, before: Iterable[str]
+) -> None:
+    """Keep what a merge that was planned by `prepare` and carried out found out about its keys.
+
+    `changed`: the number of rows of the delta. `before`: the log's paths of all files before it. Nothing is kept if a
+    key has another type in the delta than in the table: the rows were compared before they were cast.
+    """
+    if changed > MOST_JOINED or statement.repeats or not _same_types(session, write, statement):
+        return
+    where = f"where {OP} is null and {FILE} is not null"
+    unchanged = dict(session.execute(f"select {FILE}, list({ROW}) from _joined {where} group by all").fetchall())
+    merged_rows.keep(table, write.base + 1, MergedRows(statement.key, frozenset(before), unchanged))
+
+
+def _same_types(session: Any, write: Write, statement: Merge) -> bool:
+    kinds = {column.name: type_name(column.type, "duckdb") for column in write.table.columns}
+    same_type = (
+        f"typeof(min({identifier(key, 'duckdb')})) = typeof(cast(null as {kinds[key]}))" for key in statement.key
+    )
+    ((found,),) = session.execute(f"select {' and '.join(same_type)} from (select * from s limit 1)").fetchall()
+    return bool(found)
 
 
 def _target_files(
@@ -162,7 +198,10 @@ def _target_files(
 
 
 def _hits(write: Write, statement: Merge, target: str) -> str:
-    """Return the query of changed rows: new values, operation, position, and old values."""
+    """Return the query of changed rows: new values, operation, position, and old values.
+
+    A row that doesn't change has no operation.
+    """
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
     for column in write.table.columns:
@@ -177,7 +216,7 @@ def _hits(write: Write, statement: Merge, target: str) -> str:
     joined = f"from s left join ({target}) as t on {on}"
     once = "distinct " if statement.repeats else ""
     places = f"{op} as {OP}, t.{FILE}, t.{ROW}"
-    return f"select {once}* from (select {', '.join(items)}, {places} {joined}) where {OP} is not null"
+    return f"select {once}* from (select {', '.join(items)}, {places} {joined})"
 
 
 def applied(write: Write, statement: Merge) -> str:
@@ -269,18 +308,19 @@ def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) ->
         )
 
 
-def _dead(session: Any, plan: Plan, deleted: deletion_vectors.Deleted) -> dict[str, Any]:
-    """Return the deleted rows of each marked file: its previous ones and this merge's changed rows."""
+def _dead(session: Any, plan: Plan, deleted: deletion_vectors.Deleted) -> dict[str, BitMap64]:
+    """Return the deleted rows of each marked file, in their order: its previous ones and this merge's changed rows."""
     import pyarrow as pa
 
     if not plan.marked:
         return {}
-    places = plan.places
+    places: Mapping[str, pa.Array] = {file: pa.array(numbers, pa.int64()) for file, numbers in plan.places.items()}
     if not places:
         where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
-        places = dict(session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall())
-    before = {file.file: deleted[file.file].to_pylist() if file.file in deleted else [] for file in plan.marked}
-    return {file: pa.array(sorted([*numbers, *places[file]]), pa.int64()) for file, numbers in before.items()}
+        found = session.sql(f"select {FILE}, list({ROW}) from _hits {where} group by all").to_arrow_table()
+        places = {file.as_py(): numbers.values for file, numbers in zip(*found.columns, strict=True)}
+    before = ((file.file, [deleted[file.file]] if file.file in deleted else []) for file in plan.marked)
+    return {file: deletion_vectors.union([*numbers, places[file]]) for file, numbers in before}
 
 
 @contextmanager
@@ -339,8 +379,9 @@ def _rows_written(
         alone = {} if few else remade
     for partition in alone:
         anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
-        by_time = (_staying(plan, partition) or 0) <= plan.incoming.get(partition, 0)
-        sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"), by_time=by_time)
+        counts = {file.file: file.rows for file in plan.rewritten if file.file in anew}
+        order = row_order(session, write, counts, _staying(plan, partition) or 0, plan.incoming.get(partition, 0))
+        sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"), order=order)
         added += copied(session, write, sql, "", _values(write, partition), done, stage)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
     anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}

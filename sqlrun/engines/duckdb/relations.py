@@ -58,7 +58,7 @@ def _names_a_part(name: str, sql: str) -> bool:
 
 def _body(session: Any, relation: Relation, reads: Reads) -> str:
     match relation.row_set:
-        case "old" | "new" if relation.given_keys[1]:
+        case "old" | "new" if relation.given_keys.columns:
             return matching_rows.of_relation(session, relation, reads)
         case "old" | "new":
             return scan.rows(session, relation, reads)

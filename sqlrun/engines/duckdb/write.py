@@ -98,7 +98,11 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     if plan is not None:
         reads.add(files)
         if plan.fits:
-            return duckdb_merge.carry_out(session, table, write, statement, plan)
+            written = duckdb_merge.carry_out(session, table, write, statement, plan)
+            if written:
+                paths = (file["path"] for file in target_files)
+                duckdb_merge.keep_merged_rows(session, table, write, statement, changed, paths)
+            return written
         session.execute(f"create or replace temp view _apply as {duckdb_merge.applied(write, statement)}")
     else:
         applied = _applied(session, table, write, statement, files, reads)
