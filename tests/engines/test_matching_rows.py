@@ -95,13 +95,13 @@ def test_whole_rows_come_from_files_with_a_match(tmp_path: Path, monkeypatch: py
         write(engine, spec, tick, Append(f"select '{tick}-' || i as k, [i::int] as v, 0 as n from range(50) r(i)"))
     files = [file["path"] for file in delta_table.files_at(delta_table.open_table(spec.path))]
     joined: list[str] = []
-    really = duckdb_merge._hits
+    really = duckdb_merge._joined
 
-    def hits(write_: object, statement: object, target: str) -> str:
+    def joined_rows(write_: object, statement: object, target: str) -> str:
         joined.append(target)
         return really(write_, statement, target)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(duckdb_merge, "_hits", hits)
+    monkeypatch.setattr(duckdb_merge, "_joined", joined_rows)
     for after, opened in (("2-7", 1), ("none", 0)):
         joined.clear()
         base = engine.head(spec.path) or 0

@@ -54,14 +54,14 @@ def descriptor(rows: Iterable[int]) -> dict[str, Any]:
     """
     from pyroaring import BitMap64
 
-    return _descriptor(BitMap64(rows))
+    found = BitMap64(rows)
+    return _inlined(_serialized(found), len(found))
 
 
-def _descriptor(rows: BitMap64) -> dict[str, Any]:
-    data = _serialized(rows)
+def _inlined(data: bytes, count: int) -> dict[str, Any]:
     # Five digits encode four bytes: the last bytes are padded, and `sizeInBytes` gives the length without padding.
     text = _digits(data + bytes(-len(data) % 4))
-    return {"storageType": INLINED, "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
+    return {"storageType": INLINED, "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": count}
 
 
 def written(path: str, vectors: Iterable[BitMap64], done: list[str], stage: Stage) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def written(path: str, vectors: Iterable[BitMap64], done: list[str], stage: Stag
     for rows in vectors:
         data = _serialized(rows)
         if len(data) <= INLINE:
-            found.append(_descriptor(rows))
+            found.append(_inlined(data, len(rows)))
             continue
         where = {"storageType": RELATIVE, "pathOrInlineDv": f"{FOLDER}{_digits(name.bytes)}", "offset": len(content)}
         found.append({**where, "sizeInBytes": len(data), "cardinality": len(rows)})

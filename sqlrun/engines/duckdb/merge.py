@@ -115,7 +115,7 @@ def prepare(
     values = {file.file: file.values for file in targets.values()}
     stored = matching_rows.Stored(write.table.columns, counts, values, deleted, "_target")
     target = matching_rows.positioned(session, Keys(statement.key, statement.null_safe, changed), stored)
-    joined, where = _hits(write, statement, target), f"where {OP} is not null"
+    joined, where = _joined(write, statement, target), f"where {OP} is not null"
     if changed > MOST_JOINED:
         joined = f"select * from ({joined}) {where}"
     made = session.execute(f"create or replace temp table _joined as {joined}").fetchall()
@@ -197,10 +197,10 @@ def _target_files(
         yield TargetFile(file, row["path"], values, row["size_bytes"], rows, len(dead))
 
 
-def _hits(write: Write, statement: Merge, target: str) -> str:
-    """Return the query of changed rows: new values, operation, position, and old values.
+def _joined(write: Write, statement: Merge, target: str) -> str:
+    """Return the query of the delta's rows with the target's: new values, operation, position, and old values.
 
-    A row that doesn't change has no operation.
+    A row that changes nothing has no operation.
     """
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
@@ -319,8 +319,8 @@ def _dead(session: Any, plan: Plan, deleted: deletion_vectors.Deleted) -> dict[s
         where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
         found = session.sql(f"select {FILE}, list({ROW}) from _hits {where} group by all").to_arrow_table()
         places = {file.as_py(): numbers.values for file, numbers in zip(*found.columns, strict=True)}
-    before = ((file.file, [deleted[file.file]] if file.file in deleted else []) for file in plan.marked)
-    return {file: deletion_vectors.union([*numbers, places[file]]) for file, numbers in before}
+    arrays = {file.file: (deleted.get(file.file), places[file.file]) for file in plan.marked}
+    return {file: deletion_vectors.union(each for each in some if each is not None) for file, some in arrays.items()}
 
 
 @contextmanager
@@ -378,8 +378,8 @@ def _rows_written(
         few = stay is not None and stay + sum(plan.counts.values()) <= MOST_AT_ONCE
         alone = {} if few else remade
     for partition in alone:
-        anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
-        counts = {file.file: file.rows for file in plan.rewritten if file.file in anew}
+        files = [file for file in plan.rewritten if file.partition == partition]
+        anew, counts = {file.file: file.values for file in files}, {file.file: file.rows for file in files}
         order = row_order(session, write, counts, _staying(plan, partition) or 0, plan.incoming.get(partition, 0))
         sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"), order=order)
         added += copied(session, write, sql, "", _values(write, partition), done, stage)
