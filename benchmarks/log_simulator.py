@@ -1,6 +1,6 @@
 """Logs and files of a warehouse's tables over any number of ticks, without writing any. Pure.
 
-The rules are sqlrun's own: `file_layout.rewritten` chooses the files that a merge writes again, `retention.needed` the
+The rules are sqlrun's own: `file_layout` chooses the files that a merge writes again and their sizes, `retention.needed` the
 versions that retained ticks need, and the constants are imported. What delta-rs does (which files an OPTIMIZE merges,
 what a checkpoint lists, what a vacuum deletes) is written down here. `tests/operations/test_log_simulator.py` compares
 all counts with those of a real run.
@@ -135,10 +135,10 @@ class Table:
     fed: dict[int, int] = field(default_factory=dict)  # change files, by version
     written: float = 0.0  # bytes of all data files that were ever written
 
-    def new_file(self, partition: str, rows: int) -> list[File]:
-        """Add the files of some rows; return them."""
+    def new_file(self, partition: str, rows: int, each: int | None = None) -> list[File]:
+        """Add the files of some rows, `each` in one, or as many as its size allows; return them."""
         size = rows * self.row_bytes
-        parts = max(1, -(-int(size) // LARGEST))
+        parts = -(-rows // each) if each else max(1, -(-int(size) // LARGEST))
         found = [File(partition, rows // parts + (n < rows % parts), size / parts) for n in range(parts)]
         self.files.setdefault(partition, []).extend(found)
         self.written += size
@@ -193,7 +193,9 @@ class Table:
                 there[place].dead += hit[place]
             for place in again:
                 self.remove(there[place], at)
-            made = self.new_file(partition, new.get(partition, 0) + stay) if new.get(partition, 0) + stay else []
+            count = new.get(partition, 0) + stay
+            live = new.get(partition, 0) + sum(file.live for file in standings)
+            made = self.new_file(partition, count, file_layout.rows_of_each(count, live)) if count else []
             moved |= {id(there[place]): made[0] for place in again if made}
             leaving += len(again) + len(hit.keys() - again)
             fed += bool(hit or new.get(partition, 0))

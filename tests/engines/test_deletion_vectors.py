@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -29,7 +30,6 @@ from sqlrun.engines.delta import (
 from sqlrun.engines.delta import (
     vacuum as delta_vacuum,
 )
-from sqlrun.engines.delta.file_layout import Standing, rewritten
 from sqlrun.engines.delta.table_check import Subject, Table
 from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -141,6 +141,41 @@ def test_marks_accumulate_and_removals_name_the_previous_ones(tmp_path: Path) ->
     assert files(spec)[large] == 87
     # Files of one row each have been compacted on the way: none of their rows was affected.
     assert len(files(spec)) < 1 + 2 * file_layout.TIER
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most_dead", [0.3, 0.0])
+def test_rows_of_large_files_are_deleted_wherever_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_dead: float
+) -> None:
+    """Deleted rows are looked up in blocks of 65,536 rows, some of which have none."""
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    engine.create(spec)
+    for tick, first in ((1, 0), (2, 200_000)):
+        write(
+            engine,
+            spec,
+            tick,
+            Append(f"select 'k' || i as k, i::int as v, 0 as n from range({first}, {first} + 200000) r(i)"),
+        )
+    paths = list(files(spec))
+    held_at = duckdb.execute(
+        "select k, parse_filename(filename), file_row_number from read_parquet($1)",
+        [[f"{spec.path}/{path}" for path in paths]],
+    ).fetchall()
+    first = paths[0].rpartition("/")[2]
+    near = {0, 1, 65_535, 65_536, 65_537, 196_607, 196_608, 199_999}
+    gone = {k for k, file, number in held_at if number in near and (file == first or number < 65_536)}
+    assert len(gone) == 11
+    left = {k for k, _, _ in held_at}
+    for tick in (3, 4):
+        monkeypatch.setattr(file_layout, "MOST_DEAD", most_dead if tick == 4 else 0.3)
+        now = sorted(gone)[tick - 3 :: 2]
+        write(engine, spec, tick, merging(rows(*(f"('{k}', 0, {tick}, false)" for k in now))))
+        left -= set(now)
+        assert {row["k"] for row in seen(engine, spec)} == left
+    assert {row["k"] for row in held(spec.path)} == left
+    assert set(files(spec)) & set(paths) == (set(paths) if most_dead else set())
 
 
 @pytest.mark.slow
@@ -296,7 +331,7 @@ def test_a_restored_row_is_detected_before_the_commit(tmp_path: Path, monkeypatc
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     monkeypatch.setattr(file_layout, "MOST_DEAD", 0.0)
     whole = duckdb_merge.rows
-    monkeypatch.setattr(duckdb_merge, "rows", lambda s, w, f, gone, new, **more: whole(s, w, f, {}, new, **more))
+    monkeypatch.setattr(duckdb_merge, "rows", lambda s, w, f, gone, *rest, **more: whole(s, w, f, {}, *rest, **more))
 
     with pytest.raises(EngineError, match="were to be; nothing is committed"):
         write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))
@@ -403,20 +438,6 @@ def test_a_damaged_vector_is_found(tmp_path: Path, small: str, damage: str) -> N
         [fault] = {(finding.file, finding.what) for finding in published.refused}
         assert fault[0] == f"t/{deletion_vectors.FOLDER}/{name}"
         assert fault[1] in ("is missing", "is incomplete", "doesn't match its checksum")
-
-
-def test_small_files_are_compacted_by_size() -> None:
-    """Each row is copied a few times, however many merges come: files grow by a factor, few of each size."""
-    held: dict[str, int] = {"first": 100_000}
-    copied = most = 0
-    for number in range(600):
-        chosen = rewritten([Standing(name, rows, 0, 0) for name, rows in held.items()], 1000)
-        copied += sum(held[name] for name in chosen)
-        held = {name: rows for name, rows in held.items() if name not in chosen}
-        held[str(number)] = 700_000 - sum(held.values()) - (599 - number) * 1000
-        most = max(most, len(held))
-    assert sum(held.values()) == 700_000
-    assert most <= 20 and copied < 5 * 600_000
 
 
 @pytest.mark.slow

@@ -257,9 +257,9 @@ def test_partitions_written_at_once_equal_those_written_one_by_one(
     apart: list[str] = []
     real = duckdb_merge.copied
 
-    def copied(session: Any, write: Write, sql: str, below: str, values: Any, done: list[str], stage: Any) -> Any:
+    def copied(session: Any, write: Write, sql: str, below: str, values: Any, *rest: Any) -> Any:
         apart.extend([write.table.name] if values is None else [])
-        return real(session, write, sql, below, values, done, stage)
+        return real(session, write, sql, below, values, *rest)
 
     monkeypatch.setattr(duckdb_merge, "copied", copied)
     for tick in range(1, 9):

@@ -68,6 +68,7 @@ def test_a_large_file_is_in_the_order_of_its_first_text(
 ) -> None:
     """A key of one column has another value in each row, so its order spares nothing."""
     monkeypatch.setattr(row_order, "LARGE", 40)
+    monkeypatch.setattr(row_order, "LARGE_FILE", 40)
     engine, spec = DuckDBEngine(), TableSpec("shops", str(tmp_path / "shops"), STATE)
     engine.create(spec)
     some = [3 * i if len(key) == 1 else i for i in range(45)]
@@ -86,6 +87,7 @@ def test_rows_in_order_are_not_sorted_again(tmp_path: Path, monkeypatch: pytest.
         duckdb_copy, "LAYOUT", duckdb_copy.LAYOUT.replace("row_group_size 40960", "row_group_size 2048")
     )
     monkeypatch.setattr(row_order, "LARGE", 9_000)
+    monkeypatch.setattr(row_order, "LARGE_FILE", 9_000)
     monkeypatch.setattr(file_layout, "COPIED", 20_000)
     engine, spec = DuckDBEngine(), TableSpec("shops", str(tmp_path / "shops"), STATE)
     engine.create(spec)

@@ -118,8 +118,8 @@ def over_budget(one: Warehouse, days: int) -> list[str]:
             "most_in_a_partition": 12,
             "live": days + 12 if name == "days" else 24 + 12,
             "stored": 5 * keep + days,
-            # Four partitions a tick, of each some files.
-            "removals": 15 * min(days, 31) * a_day,
+            # Of four partitions a tick, four files: large ones are marked by one tick, and written again by another.
+            "removals": 16 * min(days, 31) * a_day,
         }
         found += [f"{name}: {what}" for what, most in budgets.items() if getattr(counts, what) > most]
     return found + ["ledger: rows"] * (one.ledger.rows() > 2 * keep + 2)

@@ -22,7 +22,8 @@ from sqlrun.transpile.writer import identifier, names, string, type_name
 # Additional columns of `_hits`: the operation, and a row's file and position.
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
 # Two threads share a file by its row groups, and readers skip row groups by their ranges.
-LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats, overwrite_or_ignore"
+ROW_GROUP = 40_960
+LAYOUT = f"format parquet, compression snappy, row_group_size {ROW_GROUP}, return_stats, overwrite_or_ignore"
 LARGEST = "file_size_bytes 134217728"
 # Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
@@ -51,26 +52,26 @@ def rows(
     write: Write,
     files: duckdb_scan.Values,
     deleted: deletion_vectors.Deleted,
+    hits: Collection[str],
     new: str,
     whole: bool = False,
     order: RowOrder = ANY_ORDER,
 ) -> str:
     """Return the query of a partition's new files: inserted rows, and the remaining rows of `files` with their values.
 
-    `whole`: of several partitions, with the columns that files don't store.
+    `hits`: the files that lose rows. `whole`: of several partitions, with the columns that files don't store.
     """
     columns = write.table.columns if whole else _stored(write)
     inserted = f"select {duckdb_scan.names(columns)} from _hits where {OP} <> 'd' and {new}"
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
-    hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
-    where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
+    hit = duckdb_scan.Positions(frozenset(hits), f"select {FILE} as file, {ROW} as row from _hits")
 
     def remaining(some: list[str], name: str) -> list[str]:
         if not some:
             return []
         values = {file: files[file] for file in some} if whole else {}
-        sources = duckdb_scan.live(session, some, values, write.table.columns, deleted, name, places=True)
-        return [f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources]
+        sources = duckdb_scan.live(session, some, values, write.table.columns, deleted, name, without=hit)
+        return [f"select {items} from {source}" for source in sources]
 
     others = [file for file in files if file not in order.sorted_files]
     # The order is that of the whole union.
@@ -118,17 +119,21 @@ def copied(
     values: Mapping[str, str | None] | None,
     done: list[str],
     stage: Stage,
+    rows_of_each: int | None = None,
 ) -> list[File]:
     """Write rows to a partition's folder; a file without rows is left out. They are in place after `stage.wait()`.
 
     `values` None: complete rows of several partitions, each written to its own folder (see `at_once`).
+    `rows_of_each`: the number of rows of each file, somewhat more in the first ones; None: at most 128 MB for each.
     """
     root = PurePosixPath(stage.root)
     folder = str(root / below / delta_stats.folder(values or {}))
     stage.make_folder(folder)
     target = string(folder, "duckdb")
     name = "cdc" if below else "part"
-    how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else LARGEST
+    # A thread's last row group isn't full.
+    size = f"row_groups_per_file {rows_of_each // ROW_GROUP + 2}" if rows_of_each else LARGEST
+    how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else size
     settings = f"{LAYOUT}, {how}, filename_pattern '{name}-{{uuid}}'"
     files = []
     for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():

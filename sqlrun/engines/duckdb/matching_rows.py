@@ -86,7 +86,7 @@ def keys_first(keys: Keys, stored: Stored) -> bool:
 def of_relation(session: Any, relation: Relation, reads: duckdb_scan.Reads) -> str:
     """Return a SELECT of a relation with `given_keys`."""
     table, files = duckdb_scan.opened(relation)
-    given, condition = relation.given_keys, f" where {relation.where}" if relation.where else ""
+    given, where = relation.given_keys, relation.where
     merged = merged_rows.of(table) if given.commits == (relation.version,) else None
     if merged is not None and set(merged.key) == set(given.columns):
         found = duckdb_scan.by_path(table, files).items()
@@ -94,12 +94,12 @@ def of_relation(session: Any, relation: Relation, reads: duckdb_scan.Reads) -> s
         stored = _stored(
             table, relation, [row for file, row in found if file in added or file in merged.unchanged], reads
         )
-        return _of_merge(session, stored, added, merged.unchanged, condition)
+        return _of_merge(session, stored, added, merged.unchanged, where)
     name = identifier(given.table, "duckdb")
     ((count,),) = session.execute(f"select count(*) from {name}").fetchall()
     keys = Keys(given.columns, (), count, name, given.few_rows)
     stored = _stored(table, relation, files, reads)
-    return matching(session, keys, stored, duckdb_scan.names(relation.columns), condition)
+    return matching(session, keys, stored, duckdb_scan.names(relation.columns), where)
 
 
 def _stored(table: Any, relation: Relation, files: list[dict[str, Any]], reads: duckdb_scan.Reads) -> Stored:
@@ -112,22 +112,22 @@ def _stored(table: Any, relation: Relation, files: list[dict[str, Any]], reads: 
 
 
 def _of_merge(
-    session: Any, stored: Stored, added: Collection[str], unchanged: Mapping[str, list[int]], condition: str
+    session: Any, stored: Stored, added: Collection[str], unchanged: Mapping[str, list[int]], where: str
 ) -> str:
     """Return the query of the rows that a MERGE added, or matched and left unchanged; it may return a few more."""
     import pyarrow as pa
 
     items = duckdb_scan.names(stored.columns)
     new = [file for file in stored.rows if file in added]
-    sources = _live(session, stored, new, stored.name, "") if new else []
-    pieces = [f"select {items} from {source}{condition}" for source in sources]
+    sources = _live(session, stored, new, stored.name, "", where) if new else []
+    pieces = [f"select {items} from {source}" for source in sources]
     left = {file: unchanged[file] for file in stored.rows if file not in added}
     if left:
         places = [pa.array(numbers, pa.int64()) for numbers in left.values()]
         paths = [pa.repeat(pa.scalar(file), len(numbers)) for file, numbers in left.items()]
         name = f"_places_{stored.name}"
         session.register(name, pa.table({"file": pa.concat_arrays(paths), "place": pa.concat_arrays(places)}))
-        pieces += _rows_at(session, stored, identifier(name, "duckdb"), list(left), items, condition)
+        pieces += _rows_at(session, stored, identifier(name, "duckdb"), list(left), items, where)
     return " union all ".join(pieces) or _nothing(stored, items)
 
 
@@ -136,22 +136,24 @@ def positioned(session: Any, keys: Keys, stored: Stored) -> str:
     return matching(session, keys, stored, f"{duckdb_scan.names(stored.columns)}, {_POSITION}", "")
 
 
-def matching(session: Any, keys: Keys, stored: Stored, items: str, condition: str) -> str:
+def matching(session: Any, keys: Keys, stored: Stored, items: str, where: str) -> str:
     """Return the query of the live rows with a key of `keys` and a condition; it may return rows with other keys.
 
-    `items`: its expressions. `condition`: "", or ` where …`.
+    `items`: its expressions. `where`: the condition, "" for none.
     """
     if not stored.rows:
         return _nothing(stored, items)
     if keys_first(keys, stored):
-        return _at_positions(session, keys, stored, items, condition)
-    sources = _live(session, stored, list(stored.rows), stored.name, _first(session, keys, stored))
-    return " union all ".join(f"select {items} from {source}{condition}" for source in sources)
+        return _at_positions(session, keys, stored, items, where)
+    sources = _live(session, stored, list(stored.rows), stored.name, _first(session, keys, stored), where)
+    return " union all ".join(f"select {items} from {source}" for source in sources)
 
 
-def _live(session: Any, stored: Stored, files: list[str], name: str, join: str) -> list[str]:
+def _live(session: Any, stored: Stored, files: list[str], name: str, join: str, where: str) -> list[str]:
     there = {file: stored.values[file] for file in files} if stored.values else {}
-    return duckdb_scan.live(session, files, there, stored.columns, stored.deleted, name, places=True, join=join)
+    return duckdb_scan.live(
+        session, files, there, stored.columns, stored.deleted, name, places=True, join=join, where=where
+    )
 
 
 def _first(session: Any, keys: Keys, stored: Stored) -> str:
@@ -194,20 +196,20 @@ def _shares(session: Any, keys: Keys, stored: Stored, names: list[str]) -> dict[
     return {name: (number or 0) / max(1, count) for name, number in zip(names, found, strict=True)}
 
 
-def _at_positions(session: Any, keys: Keys, stored: Stored, items: str, condition: str) -> str:
+def _at_positions(session: Any, keys: Keys, stored: Stored, items: str, where: str) -> str:
     """Return the query of the rows at the positions of matching keys; it may return a few more of small files."""
     places = identifier(f"_places_{stored.name}", "duckdb")
     chosen = ", ".join(f"t.{identifier(name, 'duckdb')}" for name in keys.names)
-    sources = _live(session, stored, list(stored.rows), stored.name, "")
+    sources = _live(session, stored, list(stored.rows), stored.name, "", "")
     every = " union all ".join(f"select {chosen}, {_POSITION} from {source}" for source in sources)
     found = f"select t.{FILE} as file, t.{ROW} as place from ({every}) as t join {keys.table} as s on {keys.on}"
     session.execute(f"create or replace temp table {places} as {found}").fetchall()
     hit = {file for (file,) in session.execute(f"select distinct file from {places}").fetchall()}
-    pieces = _rows_at(session, stored, places, [file for file in stored.rows if file in hit], items, condition)
+    pieces = _rows_at(session, stored, places, [file for file in stored.rows if file in hit], items, where)
     return " union all ".join(pieces) or _nothing(stored, items)
 
 
-def _rows_at(session: Any, stored: Stored, places: str, files: list[str], items: str, condition: str) -> list[str]:
+def _rows_at(session: Any, stored: Stored, places: str, files: list[str], items: str, where: str) -> list[str]:
     """Return queries of the rows at positions: `places` has each file and row number.
 
     Large files are read one by one. A comparison of row numbers alone reaches the Parquet reader, which then decodes
@@ -219,8 +221,8 @@ def _rows_at(session: Any, stored: Stored, places: str, files: list[str], items:
     for number, group in enumerate(groups):
         near = f" semi join (select distinct place from {places} where file in ({listed(group)})) as p"
         join = f"{near} on p.place = t.file_row_number"
-        sources = _live(session, stored, group, f"{stored.name}_{number}", join)
-        pieces += [f"select {items} from {source}{condition}" for source in sources]
+        sources = _live(session, stored, group, f"{stored.name}_{number}", join, where)
+        pieces += [f"select {items} from {source}" for source in sources]
     return pieces
 
 

@@ -6,6 +6,7 @@ Replaced rows are marked as deleted in their file, or the file is rewritten: `fi
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -56,8 +57,9 @@ class Plan:
     """The plan of a merge: number of changed rows by kind, rewritten files, files with marked rows, and partitions.
 
     `hits`: number of changed rows by file; `places`: their positions, if there are few, else empty. `partitions`: those
-    that get rows, each with its condition; `incoming`: the number of these rows. `fits`: there are few partitions, all
-    with values that can be written, so that `carry_out` can write the merge.
+    that get rows, each with its condition; `incoming`: the number of these rows. `live`: the number of rows of each
+    partition after the merge, in the files that were looked at. `fits`: there are few partitions, all with values that
+    can be written, so that `carry_out` can write the merge.
     """
 
     counts: Mapping[str, int]
@@ -65,6 +67,7 @@ class Plan:
     places: Mapping[str, list[int]]
     partitions: Mapping[Partition, str]
     incoming: Mapping[Partition, int]
+    live: Mapping[Partition, int]
     fits: bool
     rewritten: tuple[TargetFile, ...] = ()
     marked: tuple[TargetFile, ...] = ()
@@ -257,7 +260,10 @@ def _found(session: Any, table: Any, write: Write, targets: Mapping[str, TargetF
     copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
     most = max(most, copies // FEW_ROWS)
     touched = {*partitions, *(targets[file].partition for file in hits), *(file.partition for file in anew)}
-    return Plan(counts, hits, places, partitions, news, fits and known and len(touched) <= most, anew, marked)
+    live = Counter(news)
+    for file in targets.values():
+        live[file.partition] += (file.rows or 0) - file.gone - hits.get(file.file, 0)
+    return Plan(counts, hits, places, partitions, news, live, fits and known and len(touched) <= most, anew, marked)
 
 
 def _layout(
@@ -380,13 +386,15 @@ def _rows_written(
     for partition in alone:
         files = [file for file in plan.rewritten if file.partition == partition]
         anew, counts = {file.file: file.values for file in files}, {file.file: file.rows for file in files}
-        order = row_order(session, write, counts, _staying(plan, partition) or 0, plan.incoming.get(partition, 0))
-        sql = rows(session, write, anew, deleted, plan.partitions.get(partition, "false"), order=order)
-        added += copied(session, write, sql, "", _values(write, partition), done, stage)
+        staying, incoming = _staying(plan, partition) or 0, plan.incoming.get(partition, 0)
+        order = row_order(session, write, counts, staying, incoming, plan.live[partition])
+        sql = rows(session, write, anew, deleted, plan.hits, plan.partitions.get(partition, "false"), order=order)
+        each = file_layout.rows_of_each(staying + incoming, plan.live[partition])
+        added += copied(session, write, sql, "", _values(write, partition), done, stage, each)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
     anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
     if together and (rest or anew):
-        sql = rows(session, write, anew, deleted, f"({' or '.join(rest) or 'false'})", whole=True)
+        sql = rows(session, write, anew, deleted, plan.hits, f"({' or '.join(rest) or 'false'})", whole=True)
         added += copied(session, write, sql, "", None, done, stage)
     return added
 

@@ -42,6 +42,17 @@ class Reads:
             self.rows += file.get("num_records") or 0
 
 
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Rows of some files: the query returns the path `file` and the number `row` of each."""
+
+    files: frozenset[str]
+    query: str
+
+
+NOWHERE = Positions(frozenset(), "")
+
+
 def names(columns: tuple[StoredColumn, ...]) -> str:
     """Return the quoted names of columns."""
     return ", ".join(identifier(c.name, "duckdb") for c in columns)
@@ -119,13 +130,12 @@ def scan(
     reads.add(rows)
     if not rows:
         return empty(columns)
-    condition = f" where {where}" if where else ""
     files = list(by_path(table, rows))
     partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
     values = {file: values_of(row, partition_by) for file, row in zip(files, rows, strict=True)} if partition_by else {}
     # The view may read more columns than it returns, and columns that a file lacks are NULL.
-    sources = live(session, files, values, columns, deleted, name)
-    return " union all ".join(f"select {names(columns)} from {source}{condition}" for source in sources)
+    sources = live(session, files, values, columns, deleted, name, where=where)
+    return " union all ".join(f"select {names(columns)} from {source}" for source in sources)
 
 
 def by_path(table: Any, files: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -155,27 +165,47 @@ def live(
     *,
     places: bool = False,
     join: str = "",
+    where: str = "",
+    without: Positions = NOWHERE,
 ) -> list[str]:
-    """Return the FROM items `t` for the live rows of files; those with deleted rows are separate.
+    """Return the FROM clauses of the live rows `t` of files; those with deleted rows are separate.
 
     `name`: the session has the deleted rows as `_gone_<name>`. `places`: with the columns of a row's position. `join`:
-    a semi join of all rows, before deleted ones are looked up.
+    a semi join of all rows, before deleted ones are looked up. `where`: a condition. `without`: rows to leave out, too.
     """
     import pyarrow as pa
 
-    whole = [file for file in files if file not in deleted]
-    marked = [file for file in files if file in deleted]
-    found = [f"{parquet(whole, values, columns, places=places)} as t{join}"] if whole or not marked else []
+    whole = [file for file in files if file not in deleted and file not in without.files]
+    marked = [file for file in files if file in deleted or file in without.files]
+    found = [(f"{parquet(whole, values, columns, places=places)} as t{join}", where)] if whole or not marked else []
     if marked:
-        deleted_rows = identifier(f"_gone_{name}", "duckdb")
-        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(deleted[file])) for place, file in enumerate(marked)]
-        rows = pa.concat_arrays([deleted[file] for file in marked])
-        session.register(f"_gone_{name}", pa.table({"file": pa.concat_arrays(numbers), "row": rows}))
-        on = "g.file = t.file_index and g.row = t.file_row_number"
-        found.append(
-            f"{parquet(marked, values, columns, places=True)} as t{join} anti join {deleted_rows} as g on {on}"
-        )
-    return found
+        rows = [deleted.get(file, pa.array([], pa.int64())) for file in marked]
+        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(each)) for place, each in enumerate(rows)]
+        gone = pa.table({"file": pa.concat_arrays(numbers), "row": pa.concat_arrays(rows)})
+        session.register(f"_gone_{name}", gone)
+        bits = _bits(f"select file, row from {identifier(f'_gone_{name}', 'duckdb')}", without, marked)
+        looked_up = f"{join} left join ({bits}) as g on g.{_FILE} = t.file_index and g.{_BLOCK} = {_NUMBER} >> 16"
+        is_live = f"get_bit(g.{_BITS}, cast({_NUMBER} & 65535 as integer)) is distinct from 1"
+        item = f"{parquet(marked, values, columns, places=True)} as t{looked_up}"
+        found.append((item, f"{is_live} and ({where})" if where else is_live))
+    return [f"{item} where {condition}" if condition else item for item, condition in found]
+
+
+_FILE, _BLOCK, _BITS, _NUMBER = '"_sqlrun.file"', '"_sqlrun.block"', '"_sqlrun.bits"', "t.file_row_number"
+
+
+def _bits(gone: str, without: Positions, files: list[str]) -> str:
+    """Return the query of deleted rows as bit strings: one for each file, by its place, and 65,536 rows.
+
+    A bit is looked up faster than a pair of numbers: an anti join takes twice as long, and more memory.
+    """
+    if not without.files.isdisjoint(files):
+        place = f"list_position([{listed(files)}], file)"
+        gone += f" union all select cast({place} - 1 as ubigint), row from ({without.query}) where {place} is not null"
+    return (
+        f"select file as {_FILE}, row >> 16 as {_BLOCK}, "
+        f"bitstring_agg(cast(row & 65535 as integer), 0, 65535) as {_BITS} from ({gone}) group by all"
+    )
 
 
 def listed(files: Iterable[str]) -> str:

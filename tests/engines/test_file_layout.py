@@ -1,0 +1,101 @@
+"""The files that merges leave in a partition: few, none too large to be written again at once, and few deleted rows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engine_api import Append
+from sqlrun.engines.delta import file_layout
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.file_layout import FAR_TOO_DEAD, LARGE, MOST_DEAD, Standing, rewritten, rows_of_each
+from sqlrun.engines.duckdb import copy as duckdb_copy
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from tests.engines.test_own_writes import held, merging, rows, seen, spec_of, write
+
+
+@dataclass(slots=True)
+class Partition:
+    """The files of a partition, each with its rows and deleted rows, and how many rows each merge wrote."""
+
+    files: dict[str, tuple[int, int]]
+    written: list[int] = field(default_factory=list)
+
+    def merge(self, share: float, inserted: int = 0) -> None:
+        """Replace a share of all rows, spread evenly over them."""
+        standings = [Standing(name, n, dead, int((n - dead) * share)) for name, (n, dead) in self.files.items()]
+        new = inserted + sum(file.hit for file in standings)
+        chosen = rewritten(standings, new)
+        self.written.append(new + sum(file.live for file in standings if file.file in chosen))
+        live = new + sum(file.live for file in standings)
+        each = rows_of_each(self.written[-1], live) or self.written[-1]
+        self.files = {file.file: (file.rows, file.dead + file.hit) for file in standings if file.file not in chosen}
+        for part in range(0, self.written[-1], each):
+            self.files[f"{len(self.written)}.{part}"] = min(each, self.written[-1] - part), 0
+
+    @property
+    def dead(self) -> float:
+        """Return the share of deleted rows of all files."""
+        return sum(dead for _, dead in self.files.values()) / sum(n for n, _ in self.files.values())
+
+
+def test_small_files_are_compacted_by_size() -> None:
+    """Each row is copied a few times, however many merges come: files grow by a factor, few of each size."""
+    partition, most = Partition({"first": (100_000, 0)}), 0
+    for _ in range(600):
+        partition.merge(0, inserted=1000)
+        most = max(most, len(partition.files))
+    assert sum(n for n, _ in partition.files.values()) == 700_000
+    assert most <= 20 and sum(partition.written) < 6 * 600_000
+
+
+@pytest.mark.parametrize("rows", [3_600_000, 40_000_000])
+@pytest.mark.parametrize("share", [0.003, 0.02, 0.11])
+def test_no_merge_writes_much_more_than_the_others(rows: int, share: float) -> None:
+    """A table of one file is divided once. Then each merge writes at most one large file, and few rows are dead."""
+    partition, dead, most = Partition({"first": (rows, 0)}), 0.0, 0
+    for _ in range(round(2 / share)):
+        partition.merge(share)
+        dead, most = max(dead, partition.dead), max(most, len(partition.files))
+    assert sum(n - gone for n, gone in partition.files.values()) == rows
+    assert sorted(partition.written)[-2] <= 1.1 * max(LARGE, rows / 4)
+    assert dead <= MOST_DEAD and most <= 16
+
+
+@pytest.mark.parametrize("dead", [MOST_DEAD, FAR_TOO_DEAD])
+def test_a_large_file_waits_for_another_one_unless_most_of_it_is_dead(dead: float) -> None:
+    files = [Standing(str(n), 2_000_000, int(2_000_000 * dead) + n, 1) for n in range(4)]
+    assert rewritten(files, 4) == (frozenset("0123") if dead == FAR_TOO_DEAD else frozenset("3"))
+
+
+def test_a_large_partition_is_divided_and_written_again_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_copy, "ROW_GROUP", 2048)
+    monkeypatch.setattr(duckdb_copy, "LAYOUT", duckdb_copy.LAYOUT.replace("40960", "2048"))
+    monkeypatch.setattr(file_layout, "COPIED", 100)
+    monkeypatch.setattr(file_layout, "LARGE", 10_000)
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", ())
+    engine.create(spec)
+    write(engine, spec, 1, Append("select 'k' || i as k, i::int as v, 0 as n from range(40000) r(i)"))
+    chance, expected, written = random.Random(5), {f"k{i}": 0 for i in range(40_000)}, []
+    for tick in range(2, 14):
+        some = chance.sample(range(40_000), 4_400)
+        expected.update((f"k{i}", tick) for i in some)
+        before = set(files(spec.path))
+        write(engine, spec, tick, merging(rows(*(f"('k{i}', {i}, {tick}, true)" for i in some))))
+        written.append(sum(n for name, n in files(spec.path).items() if name not in before))
+
+    assert max(written) > 25_000 and sorted(written)[-2] < 16_000
+    assert len(files(spec.path)) >= 4
+    assert {row["k"]: row["n"] for row in seen(engine, spec)} == expected
+    assert seen(engine, spec) == held(spec.path)
+
+
+def files(path: str) -> dict[str, int]:
+    """Return a table's files with their numbers of live rows."""
+    table = delta_table.open_table(path)
+    return {file["path"]: file["num_records"] for file in delta_table.files_at(table)}
