@@ -9,7 +9,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # If it is set, each process compiles all modules and tests again: ten seconds of each test run.
 unexport PYTHONDONTWRITEBYTECODE
-# Only `make test-all` runs the long tests, SHARE=1/2 of them every other one.
+# Only `make test-all` runs the long tests, SHARE=1/2 of them every other one, SHARE=1/8 every eighth.
 BUT := and not long
 SHARE := 1/1
 # The tests on Spark have their own folder, so that the others needn't collect it.
