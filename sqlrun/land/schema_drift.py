@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from sqlrun.incremental import types
 from sqlrun.incremental.algebra import Type
+from sqlrun.incremental.landing import fields as landing_fields
 from sqlrun.incremental.landing import line_types
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import change_places
@@ -151,7 +152,10 @@ def found(
         total, file, first = _together([missing[name]])
         renamed = _renamed(columns[name], drifts)
         drifts.append(Drift("missing", name, total, file, columns[name].type, renamed=renamed, first=first))
-    drifts += [_misfit(columns.get(name), name, counts) for name, counts in _by_field(misfit).items()]
+    kinds = _kinds_of_fields(columns.values()) if misfit else {}
+    drifts += [
+        _misfit(columns.get(name), name, kinds.get(name, ""), counts) for name, counts in _by_field(misfit).items()
+    ]
     return tuple(drifts)
 
 
@@ -178,14 +182,20 @@ def _by_field(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, 
     return fields
 
 
-def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -> Drift:
-    """Return the drift of a column's type: widened if more digits are enough, changed otherwise.
+def _kinds_of_fields(columns: Iterable[Column]) -> dict[str, str]:
+    """Return the declared types of all fields, also of those inside columns, by the names that reasons have."""
+    reasons = (reason for column in columns for reason, _ in landing_fields.faults(column, "duckdb"))
+    return {name: kind for name, is_misfit, kind in (reason.partition(MISFIT) for reason in reasons) if is_misfit}
 
-    For a field inside a struct the types are unknown.
+
+def _misfit(column: Column | None, name: str, kind: str, counts: list[Mapping[str, Any]]) -> Drift:
+    """Return the drift of a field's type: widened if more digits are enough, changed otherwise.
+
+    `column` None: a field inside a column, whose values aren't examined.
     """
     total, file, first = _together(counts)
     if column is None:
-        return Drift("changed", name, total, file, first=first)
+        return Drift("changed", name, total, file, kind, first=first)
     seen = _seen(counts)
     both = union(column.type, seen)
     wider = _digits(column.type) is not None and _digits(both) is not None
@@ -303,4 +313,4 @@ def _sentence(drift: Drift) -> str:
             return f"{drift.field} is missing in {'all ' if drift.first is None else ''}{count}{maybe}"
         case _:
             seen = f": {drift.seen} would fit" if drift.seen else ""
-            return f"{drift.field} is not of type {drift.declared or 'its type'} ({count}){seen}"
+            return f"{drift.field} is not of type {drift.declared} ({count}){seen}"
