@@ -1,9 +1,9 @@
 """Logs and files of a warehouse's tables over any number of ticks, without writing any. Pure.
 
-The rules are sqlrun's own: `file_layout` chooses the files that a merge writes again and their sizes, `retention.needed` the
-versions that retained ticks need, and the constants are imported. What delta-rs does (which files an OPTIMIZE merges,
-what a checkpoint lists, what a vacuum deletes) is written down here. `tests/operations/test_log_simulator.py` compares
-all counts with those of a real run.
+The rules are sqlrun's own: `file_layout` chooses the files that a merge writes again and their sizes, and
+`retention.needed` the versions that retained ticks need. The constants are imported. What delta-rs does (which files an
+OPTIMIZE merges, what a checkpoint lists, what a vacuum deletes) is written down here.
+`tests/operations/test_log_simulator.py` compares all counts with those of a real run.
 """
 
 from __future__ import annotations

@@ -75,7 +75,6 @@ def test_a_large_partition_is_divided_and_written_again_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duckdb_copy, "ROW_GROUP", 2048)
-    monkeypatch.setattr(duckdb_copy, "LAYOUT", duckdb_copy.LAYOUT.replace("40960", "2048"))
     monkeypatch.setattr(file_layout, "COPIED", 100)
     monkeypatch.setattr(file_layout, "LARGE", 10_000)
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", ())

@@ -83,9 +83,7 @@ def test_a_large_file_is_in_the_order_of_its_first_text(
 
 def test_rows_in_order_are_not_sorted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the others are, so that a small change of a large file costs little."""
-    monkeypatch.setattr(
-        duckdb_copy, "LAYOUT", duckdb_copy.LAYOUT.replace("row_group_size 40960", "row_group_size 2048")
-    )
+    monkeypatch.setattr(duckdb_copy, "ROW_GROUP", 2048)
     monkeypatch.setattr(row_order, "LARGE", 9_000)
     monkeypatch.setattr(row_order, "LARGE_FILE", 9_000)
     monkeypatch.setattr(file_layout, "COPIED", 20_000)

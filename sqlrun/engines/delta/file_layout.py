@@ -75,7 +75,8 @@ def rewritten(files: Iterable[Standing], new: int) -> frozenset[str]:
     holey = [file for file in rest if file.hit and (file.rows <= COPIED or file.share > MOST_DEAD)]
     large = [file for file in holey if file.live > most // TIER]
     chosen = {file.file for file in holey if file not in large or file.share > FAR_TOO_DEAD}
-    chosen.update(file.file for file in sorted(large, key=lambda file: file.share)[-1:])
+    if large:
+        chosen.add(max(large, key=lambda file: file.share).file)
     size = new + sum(file.live for file in rest if file.file in chosen)
     while size:
         near = [file for file in rest if file.file not in chosen and file.live <= TIER * size]

@@ -23,7 +23,7 @@ from sqlrun.transpile.writer import identifier, names, string, type_name
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
 # Two threads share a file by its row groups, and readers skip row groups by their ranges.
 ROW_GROUP = 40_960
-LAYOUT = f"format parquet, compression snappy, row_group_size {ROW_GROUP}, return_stats, overwrite_or_ignore"
+LAYOUT = "format parquet, compression snappy, return_stats, overwrite_or_ignore"
 LARGEST = "file_size_bytes 134217728"
 # Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
@@ -132,9 +132,9 @@ def copied(
     target = string(folder, "duckdb")
     name = "cdc" if below else "part"
     # A thread's last row group isn't full.
-    size = f"row_groups_per_file {rows_of_each // ROW_GROUP + 2}" if rows_of_each else LARGEST
-    how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else size
-    settings = f"{LAYOUT}, {how}, filename_pattern '{name}-{{uuid}}'"
+    limit = f"row_groups_per_file {rows_of_each // ROW_GROUP + 2}" if rows_of_each else LARGEST
+    how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else limit
+    settings = f"{LAYOUT}, row_group_size {ROW_GROUP}, {how}, filename_pattern '{name}-{{uuid}}'"
     files = []
     for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
         if not rows:

@@ -21,6 +21,11 @@ from sqlrun.transpile.writer import identifier, string, type_name
 
 # Maximum number of microseconds that Delta's statistics cut off a time.
 CUT = 999
+# Columns of deleted rows: the index of a file, a block of its rows, and the block's bits, 1 for a deleted row.
+_INDEX, _BLOCK, _BITS = '"_sqlrun.index"', '"_sqlrun.block"', '"_sqlrun.bits"'
+# A row's block and its place in the block, of 65,536 rows.
+_BLOCK_OF, _PLACE_OF = "{row} >> 16", "cast({row} & 65535 as integer)"
+_LAST_PLACE = 65_535
 GLOB = re.compile(r"[*?\[]")
 # Partition values in the log's spelling, by the file's path.
 Values = Mapping[str, Mapping[str, str | None]]
@@ -184,18 +189,16 @@ def live(
         gone = pa.table({"file": pa.concat_arrays(numbers), "row": pa.concat_arrays(rows)})
         session.register(f"_gone_{name}", gone)
         bits = _bits(f"select file, row from {identifier(f'_gone_{name}', 'duckdb')}", without, marked)
-        looked_up = f"{join} left join ({bits}) as g on g.{_FILE} = t.file_index and g.{_BLOCK} = {_NUMBER} >> 16"
-        is_live = f"get_bit(g.{_BITS}, cast({_NUMBER} & 65535 as integer)) is distinct from 1"
+        block, bit = _BLOCK_OF.format(row="t.file_row_number"), _PLACE_OF.format(row="t.file_row_number")
+        looked_up = f"{join} left join ({bits}) as g on g.{_INDEX} = t.file_index and g.{_BLOCK} = {block}"
+        is_live = f"get_bit(g.{_BITS}, {bit}) is distinct from 1"
         item = f"{parquet(marked, values, columns, places=True)} as t{looked_up}"
         found.append((item, f"{is_live} and ({where})" if where else is_live))
     return [f"{item} where {condition}" if condition else item for item, condition in found]
 
 
-_FILE, _BLOCK, _BITS, _NUMBER = '"_sqlrun.file"', '"_sqlrun.block"', '"_sqlrun.bits"', "t.file_row_number"
-
-
 def _bits(gone: str, without: Positions, files: list[str]) -> str:
-    """Return the query of deleted rows as bit strings: one for each file, by its place, and 65,536 rows.
+    """Return the query of deleted rows as bit strings: one for each file, by its index, and block of rows.
 
     A bit is looked up faster than a pair of numbers: an anti join with all numbers takes twice as long.
     """
@@ -203,8 +206,8 @@ def _bits(gone: str, without: Positions, files: list[str]) -> str:
         place = f"list_position([{listed(files)}], file)"
         gone += f" union all select cast({place} - 1 as ubigint), row from ({without.query}) where {place} is not null"
     return (
-        f"select file as {_FILE}, row >> 16 as {_BLOCK}, "
-        f"bitstring_agg(cast(row & 65535 as integer), 0, 65535) as {_BITS} from ({gone}) group by all"
+        f"select file as {_INDEX}, {_BLOCK_OF.format(row='row')} as {_BLOCK}, "
+        f"bitstring_agg({_PLACE_OF.format(row='row')}, 0, {_LAST_PLACE}) as {_BITS} from ({gone}) group by all"
     )
 
 
