@@ -49,6 +49,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", help="run only the N-th of M shares of the long tests, and all others")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the printer of failures, in the process that reports to the user."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config), "failures")
+
+
+class Failures:
+    """Print the cause of each failure at once: a run that is stopped before its end has no summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Print a failed test and the first line of its error."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            cause = (crash.message if crash else report.longreprtext).strip().partition("\n")[0]
+            took = f"failed after {report.duration:.1f} s"
+            terminal.write_line(f"\n{report.when} of {report.nodeid} {took}: {cause[:300]}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark most cases of slow tests as long, and leave out the other shares of the long ones.

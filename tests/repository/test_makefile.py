@@ -242,6 +242,20 @@ def test_ci_takes_an_eighth_of_the_long_tests_by_the_commit(tmp_path, commit, sh
     assert ran.stdout.splitlines() == ["lint", f"test-all SHARE={share}"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+def test_a_failure_is_printed_before_the_summary(tmp_path, workers):
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_configure\n")
+    (tmp_path / "test_one.py").write_text("def test_it():\n    assert 1 == 2, 'of no use'\n")
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", tmp_path, *workers, tmp_path]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    progress, _, summary = ran.stdout.partition("= FAILURES =")
+    assert "test_one.py::test_it failed after 0.0 s: AssertionError: of no use\n" in progress and summary
+
+
 def collected(*arguments: str) -> list[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/run/test_ticks.py", *arguments]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
