@@ -7,6 +7,7 @@ the command belongs to the daemon: this process passes signals on and exits as t
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
@@ -99,6 +100,7 @@ def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -
         connection.settimeout(None)
         protocol.send(connection, _request(arguments, program, ignored), (0, 1, 2))
         while True:
+            _wait(connection)
             answer, _ = protocol.receive(connection)
             if "exit" in answer:
                 return int(answer["exit"])
@@ -107,6 +109,25 @@ def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -
     except (protocol.WireError, OSError):
         print(GONE, file=sys.stderr)
         return 1
+
+
+def _wait(connection: socket.socket) -> None:
+    """Wait for the daemon, and run signal handlers meanwhile.
+
+    A signal that arrives just before a blocking call doesn't interrupt it, and its handler would run only afterwards.
+    So each signal also writes to a pipe that this call waits for.
+    """
+    woken, waker = os.pipe()
+    for end in (woken, waker):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    try:
+        while connection.fileno() not in select.select([connection.fileno(), woken], [], [])[0]:
+            os.read(woken, 4096)
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(woken)
+        os.close(waker)
 
 
 def _request(arguments: Sequence[str], program: str, ignored: list[int]) -> dict[str, Any]:

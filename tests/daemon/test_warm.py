@@ -213,6 +213,20 @@ def test_a_signal_outside_of_a_command_prints_one_line(served: Place, where: str
         assert client.stderr.read() == "sqlrun: interrupted\n"
 
 
+@pytest.mark.slow
+def test_a_signal_is_passed_on_though_it_interrupts_no_call(served: Place) -> None:
+    """As when it arrives just before the client begins to wait for the daemon: Python runs no handler until then."""
+    with served.begin("sleep", SIGNAL_ELSEWHERE="1") as client:
+        assert client.stdin is not None and client.stdout is not None
+        client.stdout.readline()
+        client.stdin.write("x")
+        client.stdin.flush()
+        try:
+            assert client.wait(10) == 130
+        finally:
+            client.kill()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.slow
 def test_an_early_signal_waits_for_the_forks_handlers(place: Place, number: int) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from types import ModuleType
@@ -62,6 +63,12 @@ def linger() -> None:
     time.sleep(60)
 
 
+def signal_elsewhere() -> None:
+    """Receive SIGHUP in this thread at the first input: the main thread's call isn't interrupted."""
+    os.read(0, 1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGHUP)
+
+
 def fork_slowly(seconds: float) -> None:
     """Make a fork wait before it becomes its command."""
     from sqlrun.daemon import command as forked
@@ -87,6 +94,8 @@ def main() -> None:
         fork_slowly(float(os.environ.pop("SLOW_FORKS", "0")))
         server.load = lambda settings: None
         server.main(rest[0])
+    if os.environ.pop("SIGNAL_ELSEWHERE", ""):
+        threading.Thread(target=signal_elsewhere, daemon=True).start()
     sys.argv = ["sqlrun", *rest]
     code = client.handed_over(".", rest, "sqlrun")
     heavy = {"click", "sqlglot", "pyarrow", "duckdb", "pathlib", "subprocess"} & sys.modules.keys()
