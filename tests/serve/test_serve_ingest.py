@@ -20,7 +20,7 @@ from sqlrun.serve.ingest import lines as lines_module
 from sqlrun.serve.ingest.opening import Settings
 from tests.support import ingested, served
 from tests.support.ingested import JSON, NDJSON, PATH, SENDER, files, lines
-from tests.support.served import SECRET, bearer
+from tests.support.served import SECRET, VALID, bearer
 
 OPERATOR = bearer(operator=True)
 
@@ -290,7 +290,7 @@ def test_a_second_server_does_not_start_on_the_same_folder(asked: TestClient, ro
 def signed(**claims: Any) -> dict[str, str]:
     import jwt
 
-    return {"Authorization": f"Bearer {jwt.encode({'exp': time.time() + 3600, **claims}, SECRET.key, 'HS256')}"}
+    return {"Authorization": f"Bearer {jwt.encode({'exp': time.time() + VALID, **claims}, SECRET.key, 'HS256')}"}
 
 
 MINE = {"sources": ["shops.sales"]}

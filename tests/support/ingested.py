@@ -35,7 +35,7 @@ from sqlrun.serve.operator import Operations
 from sqlrun.serve.site import Site
 from sqlrun.serve.snapshot import Reader
 from tests.support import served, shops
-from tests.support.served import SECRET
+from tests.support.served import SECRET, VALID
 
 PATH = "/api/v1/ingest/shops/sales"
 NDJSON, JSON = {"Content-Type": "application/x-ndjson"}, {"Content-Type": "application/json"}
@@ -47,7 +47,7 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def bearer(*sources: str, seconds: float = 3600) -> dict[str, str]:
+def bearer(*sources: str, seconds: float = VALID) -> dict[str, str]:
     """Return the headers of a token to send lines to sources."""
     return {"Authorization": f"Bearer {ingest_token(SECRET, sources, time.time(), seconds)}"}
 

@@ -38,6 +38,8 @@ from sqlrun.source_api import CompleteTo
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 5, 4, 12, 35, tzinfo=timezone.utc)
 SECRET = Key("", "HS256", b"a secret of this test's own, long enough", True)
+# Seconds for which a token is valid: modules make some when they are collected, and a run may take hours.
+VALID = 24 * 3600
 TABLES = ("restaurants", "restaurant_windows", "restaurant_customers", "fct_restaurant_hours", "fct_restaurant_slots")
 IDS = ("r0001", "r0002", "r0003")
 Rows = Mapping[str, list[dict[str, Any]]]
@@ -165,7 +167,7 @@ def client(made: Site) -> Iterator[TestClient]:
 
 
 def bearer(
-    *owns: str, operator: bool = False, key: Key = SECRET, seconds: float = 3600, claim: str = "restaurants"
+    *owns: str, operator: bool = False, key: Key = SECRET, seconds: float = VALID, claim: str = "restaurants"
 ) -> dict[str, str]:
     """Return the headers of a token for restaurants, or for another claim's ids."""
     now = datetime.now(timezone.utc).timestamp()

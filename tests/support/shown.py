@@ -69,7 +69,7 @@ class Server:
         """Return a page's address, with a token behind its #."""
         values = dict(more)
         if owns or operator:
-            values["token"] = token(served.SECRET, {claim: list(owns)}, operator, time.time(), 3600)
+            values["token"] = token(served.SECRET, {claim: list(owns)}, operator, time.time(), served.VALID)
         return f"http://127.0.0.1:{self.port}{path}#" + "&".join(f"{k}={quote(v)}" for k, v in values.items())
 
 
