@@ -120,12 +120,12 @@ def _wait(connection: socket.socket) -> None:
     woken, waker = os.pipe()
     for end in (woken, waker):
         os.set_blocking(end, False)
-    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     try:
         while connection.fileno() not in select.select([connection.fileno(), woken], [], [])[0]:
             os.read(woken, 4096)
     finally:
-        signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(before)
         os.close(woken)
         os.close(waker)
 

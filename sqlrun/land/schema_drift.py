@@ -152,9 +152,9 @@ def found(
         total, file, first = _together([missing[name]])
         renamed = _renamed(columns[name], drifts)
         drifts.append(Drift("missing", name, total, file, columns[name].type, renamed=renamed, first=first))
-    kinds = _kinds_of_fields(columns.values()) if misfit else {}
+    types_of = _declared_types(columns.values()) if misfit else {}
     drifts += [
-        _misfit(columns.get(name), name, kinds.get(name, ""), counts) for name, counts in _by_field(misfit).items()
+        _misfit(columns.get(name), name, types_of.get(name, ""), counts) for name, counts in _by_field(misfit).items()
     ]
     return tuple(drifts)
 
@@ -182,20 +182,20 @@ def _by_field(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, 
     return fields
 
 
-def _kinds_of_fields(columns: Iterable[Column]) -> dict[str, str]:
+def _declared_types(columns: Iterable[Column]) -> dict[str, str]:
     """Return the declared types of all fields, also of those inside columns, by the names that reasons have."""
     reasons = (reason for column in columns for reason, _ in landing_fields.faults(column, "duckdb"))
     return {name: kind for name, is_misfit, kind in (reason.partition(MISFIT) for reason in reasons) if is_misfit}
 
 
-def _misfit(column: Column | None, name: str, kind: str, counts: list[Mapping[str, Any]]) -> Drift:
+def _misfit(column: Column | None, name: str, declared: str, counts: list[Mapping[str, Any]]) -> Drift:
     """Return the drift of a field's type: widened if more digits are enough, changed otherwise.
 
     `column` None: a field inside a column, whose values aren't examined.
     """
     total, file, first = _together(counts)
     if column is None:
-        return Drift("changed", name, total, file, kind, first=first)
+        return Drift("changed", name, total, file, declared, first=first)
     seen = _seen(counts)
     both = union(column.type, seen)
     wider = _digits(column.type) is not None and _digits(both) is not None

@@ -114,7 +114,10 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "missing": ([without("note"), without("note")], "note is missing in all 2 lines"),
     "a wider type": ([{**SALE, "pieces": 3_000_000_000}], "pieces is not of type int (1 line, as in 1.jsonl): bigint"),
     "another type": ([{**SALE, "pieces": "many"}], "pieces is not of type int (1 line, as in 1.jsonl): string"),
-    "a wider decimal": ([{**SALE, "lines": [{"dish": "d", "price": "1.005"}]}], ".price is not of type decimal(5, 2)"),
+    "a wider decimal": (
+        [{**SALE, "lines": [{"dish": "d", "price": "1.005"}]}],
+        "lines[].price is not of type decimal(5, 2) (1 line, as in 1.jsonl). Correct",
+    ),
     "renamed": ([{**without("pieces"), "count": 2}], "pieces is missing in all 1 line, as in 1.jsonl, renamed"),
 }  # fmt: skip
 SILENT = {"ignore": {"missing"}, "sync": set[str]()}

@@ -23,9 +23,8 @@ from sqlrun.transpile.writer import identifier, string, type_name
 CUT = 999
 # Columns of deleted rows: the index of a file, a block of its rows, and the block's bits, 1 for a deleted row.
 _INDEX, _BLOCK, _BITS = '"_sqlrun.index"', '"_sqlrun.block"', '"_sqlrun.bits"'
-# A row's block and its place in the block, of 65,536 rows.
-_BLOCK_OF, _PLACE_OF = "{row} >> 16", "cast({row} & 65535 as integer)"
-_LAST_PLACE = 65_535
+# A block has 65,536 rows: 2 to the power of 16.
+_SHIFT, _LAST_BIT = 16, 65_535
 GLOB = re.compile(r"[*?\[]")
 # Partition values in the log's spelling, by the file's path.
 Values = Mapping[str, Mapping[str, str | None]]
@@ -189,7 +188,7 @@ def live(
         gone = pa.table({"file": pa.concat_arrays(numbers), "row": pa.concat_arrays(rows)})
         session.register(f"_gone_{name}", gone)
         bits = _bits(f"select file, row from {identifier(f'_gone_{name}', 'duckdb')}", without, marked)
-        block, bit = _BLOCK_OF.format(row="t.file_row_number"), _PLACE_OF.format(row="t.file_row_number")
+        block, bit = _block_and_bit("t.file_row_number")
         looked_up = f"{join} left join ({bits}) as g on g.{_INDEX} = t.file_index and g.{_BLOCK} = {block}"
         is_live = f"get_bit(g.{_BITS}, {bit}) is distinct from 1"
         item = f"{parquet(marked, values, columns, places=True)} as t{looked_up}"
@@ -205,10 +204,20 @@ def _bits(gone: str, without: Positions, files: list[str]) -> str:
     if not without.files.isdisjoint(files):
         place = f"list_position([{listed(files)}], file)"
         gone += f" union all select cast({place} - 1 as ubigint), row from ({without.query}) where {place} is not null"
+    block, bit = _block_and_bit("row")
     return (
-        f"select file as {_INDEX}, {_BLOCK_OF.format(row='row')} as {_BLOCK}, "
-        f"bitstring_agg({_PLACE_OF.format(row='row')}, 0, {_LAST_PLACE}) as {_BITS} from ({gone}) group by all"
+        f"select file as {_INDEX}, {block} as {_BLOCK}, bitstring_agg({bit}, 0, {_LAST_BIT}) as {_BITS} "
+        f"from ({gone}) group by all"
     )
+
+
+def _block_and_bit(row: str) -> tuple[str, str]:
+    """Return the expressions of a row's block and of its bit in the block, from its number in the file.
+
+    >>> _block_and_bit("row")
+    ('row >> 16', 'cast(row & 65535 as integer)')
+    """
+    return f"{row} >> {_SHIFT}", f"cast({row} & {_LAST_BIT} as integer)"
 
 
 def listed(files: Iterable[str]) -> str:
