@@ -31,6 +31,7 @@ from sqlrun.parse import (  # fmt: skip
     using,
 )
 from sqlrun.parse.functions import function_name, refusal
+from sqlrun.parse.scopes import Schema as Schema
 from sqlrun.parse.source_map import source_place as source_place
 from sqlrun.parse.type_check import Walk, misfits
 from sqlrun.project import Model, Project, Rendered, Seed
@@ -48,8 +49,6 @@ TOO_DEEP = "the query is nested too deeply"
 # Errors of a query that is nested too deeply; sqlglot's reader of names wraps the second.
 TOO_DEEP_ERRORS = (RecursionError, TokenError)
 FLATTER = "Split it into CTEs or models."
-
-Schema = dict[str, dict[str, dict[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,12 +379,13 @@ def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
 
 def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
     """Yield the columns that no table has (SR304), or that two tables have (SR308)."""
-    scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+    inner = {id(scope.expression): scope for scope in traverse_scope(tree)}
     known: dict[int, list[tuple[str, list[str]]]] = {}
+    unknown: list[tuple[exp.Column, str, str]] = []
     for column in every(tree, exp.Column):
         if isinstance(column.this, exp.Star) or _is_output(column):
             continue
-        offered = _offered(column, scopes, schema, known)
+        offered = scopes.offered(column, inner, schema, known)
         holders = [table for table, names in offered.items() if column.name in names]
         if not column.table and len(holders) > 1:
             hint = f"{' and '.join(holders)} have this column. Add the table: {holders[0]}.{column.name}."
@@ -411,7 +411,32 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
             near = difflib.get_close_matches(column.name, names, 1)
             lists = [f"Columns of {table}: {', '.join(offered[table])}." for table in asked if offered[table]]
             hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
-            yield located_problems.at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
+            unknown.append((column, near[0] if near else "", hint))
+    for column, hint in _misspelled(unknown, inner):
+        yield located_problems.at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
+
+
+def _misspelled(
+    unknown: Iterable[tuple[exp.Column, str, str]], inner: Mapping[int, Scope]
+) -> Iterable[tuple[exp.Column, str]]:
+    """Yield unknown columns and their hints, but no consequence of a misspelled column.
+
+    `unknown` has a column, the similar name, and the hint; `inner` the scopes of all queries by id, inner ones first.
+    If an inner query selects `custmer_id`, the outer one lacks `customer_id`, and its similar name is the wrong one.
+    """
+    order = {query: number for number, query in enumerate(inner)}
+
+    def position(column: exp.Column) -> int:
+        node: exp.Expr | None = column
+        while node is not None and id(node) not in order:
+            node = node.parent
+        return order[id(node)] if node is not None else len(order)
+
+    meant: set[tuple[str, str]] = set()
+    for column, similar, hint in sorted(unknown, key=lambda one: position(one[0])):
+        if (similar, column.name) not in meant:
+            meant.add((column.name, similar))
+            yield column, hint
 
 
 def _is_beside(column: exp.Column) -> bool:
@@ -428,43 +453,3 @@ def _is_output(column: exp.Column) -> bool:
     order = column.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
     above = order.parent if not isinstance(order, exp.Query) and order is not None else None
     return not column.table and isinstance(above, exp.Query) and column.name in above.named_selects
-
-
-def _offered(
-    column: exp.Column, scopes: Mapping[int, Scope], schema: Schema, known: dict[int, list[tuple[str, list[str]]]]
-) -> dict[str, list[str]]:
-    """Return the columns of each table that a column may belong to, the innermost query's first; `*` if unknown.
-
-    `known` caches what each query offers.
-    """
-    found: dict[str, list[str]] = {}
-    node: exp.Expr | None = column
-    while node is not None:
-        scope = scopes.get(id(node))
-        if scope:
-            if id(node) not in known:
-                selected = ((alias, source) for alias, (_, source) in scope.selected_sources.items())
-                known[id(node)] = [(alias, _names(source, schema)) for alias, source in selected]
-            for alias, names in known[id(node)]:
-                found.setdefault(alias, names)
-            for alias, source in _judged(column, scope):
-                found.setdefault(alias, _names(source, schema))
-        if scope and not (scope.is_subquery or scope.is_udtf):
-            break
-        node = node.parent
-    return found
-
-
-def _names(source: exp.Table | Scope, schema: Schema) -> list[str]:
-    if isinstance(source, exp.Table):
-        return [name.lower() for name in schema.get(source.db, {}).get(source.name, {})] or ["*"]
-    return [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
-
-
-def _judged(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
-    """Yield the right table of a semi or anti join, which only the join's own condition may name."""
-    join = column.find_ancestor(exp.Join, exp.Query)
-    if isinstance(join, exp.Join) and (join.kind or "").upper() in ("SEMI", "ANTI"):
-        alias = join.this.alias_or_name
-        if alias in scope.sources:
-            yield alias, scope.sources[alias]

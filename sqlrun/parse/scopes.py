@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import sqlglot
 from sqlglot import exp
@@ -12,6 +13,9 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from sqlrun.transpile.dialect import DIALECT
 from sqlrun.transpile.trees import every
+
+# The columns of each table and their types, by the group of tables (`ref` or a source's) and the table.
+Schema = dict[str, dict[str, dict[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +83,43 @@ def lateral_columns(lateral: exp.Lateral) -> list[str]:
     """Return the names of the columns that a lateral view adds."""
     alias = lateral.args.get("alias")
     return [column.name for column in alias.columns] if alias is not None else []
+
+
+def offered(
+    column: exp.Column, scopes: Mapping[int, Scope], schema: Schema, known: dict[int, list[tuple[str, list[str]]]]
+) -> dict[str, list[str]]:
+    """Return the columns of each table that a column may belong to, the innermost query's first; `*` if unknown.
+
+    `known` caches what each query offers.
+    """
+    found: dict[str, list[str]] = {}
+    node: exp.Expr | None = column
+    while node is not None:
+        scope = scopes.get(id(node))
+        if scope:
+            if id(node) not in known:
+                selected = ((alias, source) for alias, (_, source) in scope.selected_sources.items())
+                known[id(node)] = [(alias, _names(source, schema)) for alias, source in selected]
+            for alias, names in known[id(node)]:
+                found.setdefault(alias, names)
+            for alias, source in _judged(column, scope):
+                found.setdefault(alias, _names(source, schema))
+        if scope and not (scope.is_subquery or scope.is_udtf):
+            break
+        node = node.parent
+    return found
+
+
+def _names(source: exp.Table | Scope, schema: Schema) -> list[str]:
+    if isinstance(source, exp.Table):
+        return [name.lower() for name in schema.get(source.db, {}).get(source.name, {})] or ["*"]
+    return [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
+
+
+def _judged(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
+    """Yield the right table of a semi or anti join, which only the join's own condition may name."""
+    join = column.find_ancestor(exp.Join, exp.Query)
+    if isinstance(join, exp.Join) and (join.kind or "").upper() in ("SEMI", "ANTI"):
+        alias = join.this.alias_or_name
+        if alias in scope.sources:
+            yield alias, scope.sources[alias]

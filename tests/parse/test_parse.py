@@ -178,6 +178,20 @@ def test_a_cte_is_known_in_its_own_query_alone() -> None:
 @pytest.mark.parametrize(
     ("sql", "found"),
     [
+        ("with x as (\n  select order_idd from {o}\n)\nselect order_id as a from x", ["SR304 2:10"]),
+        ("select order_id as a\nfrom (\n  select order_idd from {o}\n) as x", ["SR304 3:10"]),
+        ("with x as (\n  select order_idd from {o}\n)\nselect pric as a from x", ["SR304 2:10", "SR304 4:8"]),
+        ("select order_idd as a, prize as b from {o}", ["SR304 1:8", "SR304 1:24"]),
+    ],
+)
+def test_a_column_that_a_misspelled_one_would_hand_on_is_not_reported(sql: str, found: list[str]) -> None:
+    """Its similar name would be the misspelled one."""
+    assert refused(sql) == found
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
         ("select nothing as a\nfrom {o}", ["SR304 1:8"]),
         ("select o.nothing as a\nfrom {o} as o", ["SR304 1:10"]),
         ("select x.order_id as a\nfrom {o} as o", ["SR304 1:8"]),
