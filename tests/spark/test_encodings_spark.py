@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from sqlrun.engine_api import Merge, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engine_api import Merge, StoredColumn, TableSpec, Write
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.engines.test_own_writes import held
+from tests.engines.test_own_writes import held, seen
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -59,23 +58,16 @@ def encodings(spec: TableSpec) -> set[str]:
     return {each for group in groups for number in range(group.num_columns) for each in group.column(number).encodings}
 
 
-def rows(engine: Any, spec: TableSpec) -> list[dict[str, Any]]:
-    relation = Relation("r", spec.path, spec.columns, "new", version=engine.head(spec.path) or 0)
-    return sorted(engine.query("select * from r", (relation,)).to_pylist(), key=lambda row: int(row["k"]))
-
-
 def test_spark_and_delta_rs_read_the_second_encodings(engine: SparkEngine, tmp_path: Path) -> None:
     spec = written(tmp_path, VALUES)
 
     assert {"DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY"} <= encodings(spec)
-    by_spark = rows(engine, spec)
+    by_spark = seen(engine, spec)
     assert len(by_spark) == ROWS
-    assert by_spark == rows(DuckDBEngine(), spec) == sorted(held(spec.path), key=lambda row: int(row["k"]))
+    assert by_spark == seen(DuckDBEngine(), spec) == held(spec.path)
 
 
-@pytest.mark.parametrize(
-    ("kinds", "vectors"), [(FLOATING, True), (VALUES | FLOATING, True), (VALUES, False)]
-)  # fmt: skip
+@pytest.mark.parametrize(("kinds", "vectors"), [(FLOATING, True), (VALUES | FLOATING, True), (VALUES, False)])
 def test_other_tables_have_the_first_encodings(
     kinds: dict[str, str], vectors: bool, engine: SparkEngine, tmp_path: Path
 ) -> None:
@@ -83,4 +75,4 @@ def test_other_tables_have_the_first_encodings(
     spec = written(tmp_path, kinds, vectors=vectors)
 
     assert encodings(spec) <= {"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"}
-    assert rows(engine, spec) == rows(DuckDBEngine(), spec)
+    assert seen(engine, spec) == seen(DuckDBEngine(), spec)

@@ -29,7 +29,7 @@ LARGEST = "file_size_bytes 134217728"
 # Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
 ANY_ORDER = RowOrder()
-_FLOATING = re.compile(r"\b(double|float)\b")
+_FLOATING = re.compile(rf"\b({'|'.join(sorted(delta_stats.FLOATS))})\b")
 
 
 def old(name: str) -> str:
@@ -116,7 +116,7 @@ def _typed(name: str, column: Any) -> str:
 def parquet_version(table: TableSpec) -> str:
     """Return the version of Parquet's encodings for a table's files, as COPY spells it.
 
-    `v2` stores texts as lengths and bytes, and integers as differences: such a file takes a fifth less time to scan
+    `v2` stores texts as lengths and bytes, and integers as differences: such a file takes a sixth less time to scan
     (docs/decisions/0068-encodings-of-large-tables.md). A table without deletion vectors is for all readers, also old
     ones. Floating-point numbers would be split into streams of bytes, which Spark's vectorized reader doesn't read.
 
