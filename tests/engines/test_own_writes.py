@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from sqlrun.engine_api import Append, Engine, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.engine_api import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
 from sqlrun.engines.delta import (
     commit as delta_commit,
 )
@@ -96,7 +96,7 @@ def held(path: str) -> list[dict[str, Any]]:
     return sorted(found.to_pylist(), key=lambda row: repr(row["k"]))
 
 
-def seen(engine: Engine, spec: TableSpec) -> list[dict[str, Any]]:
+def seen(engine: DuckDBEngine, spec: TableSpec) -> list[dict[str, Any]]:
     relation = Relation("r", spec.path, spec.columns, "new", version=engine.head(spec.path) or 0)
     return sorted(engine.query("select * from r", (relation,)).to_pylist(), key=lambda row: repr(row["k"]))
 

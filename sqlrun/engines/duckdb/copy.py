@@ -5,12 +5,11 @@ Both are read from the session's table `_hits`, which has a row for each changed
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlrun.engine_api import StoredColumn, TableSpec, Write
+from sqlrun.engine_api import StoredColumn, Write
 from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
@@ -29,7 +28,6 @@ LARGEST = "file_size_bytes 134217728"
 # Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
 ANY_ORDER = RowOrder()
-_FLOATING = re.compile(rf"\b({'|'.join(sorted(delta_stats.FLOATS))})\b")
 
 
 def old(name: str) -> str:
@@ -113,23 +111,6 @@ def _typed(name: str, column: Any) -> str:
     return f"cast({name} as {type_name(column.type, 'duckdb')}) as {identifier(column.name, 'duckdb')}"
 
 
-def parquet_version(table: TableSpec) -> str:
-    """Return the version of Parquet's encodings for a table's files, as COPY spells it.
-
-    `v2` stores texts as lengths and bytes, and integers as differences: such a file takes a sixth less time to scan
-    (docs/decisions/0068-encodings-of-large-tables.md). A table without deletion vectors is for all readers, also old
-    ones. Floating-point numbers would be split into streams of bytes, which Spark's vectorized reader doesn't read.
-
-    >>> total = StoredColumn("total", "decimal(18,2)")
-    >>> parquet_version(TableSpec("orders", "orders", (total,)))
-    'v2'
-    >>> parquet_version(TableSpec("orders", "orders", (total, StoredColumn("at", "array<struct<x:double>>"))))
-    'v1'
-    """
-    is_split = any(_FLOATING.search(column.type) for column in table.columns)
-    return "v2" if table.vectors and not is_split else "v1"
-
-
 def copied(
     session: Any,
     write: Write,
@@ -153,8 +134,7 @@ def copied(
     # A thread's last row group isn't full.
     limit = f"row_groups_per_file {rows_of_each // ROW_GROUP + 2}" if rows_of_each else LARGEST
     how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else limit
-    version = f"parquet_version {parquet_version(write.table)}"
-    settings = f"{LAYOUT}, {version}, row_group_size {ROW_GROUP}, {how}, filename_pattern '{name}-{{uuid}}'"
+    settings = f"{LAYOUT}, row_group_size {ROW_GROUP}, {how}, filename_pattern '{name}-{{uuid}}'"
     files = []
     for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
         if not rows:
