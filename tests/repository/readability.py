@@ -90,10 +90,14 @@ def _split(paragraph: str) -> Iterator[str]:
             yield each
 
 
+def forbidden(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the word of each place that the style forbids in a Markdown text."""
+    yield from ((number, hit[0]) for number, line in prose_lines(text) for hit in BANNED.finditer(line))
+
+
 def measure(text: str) -> Page:
     """Return what is measured of a Markdown text."""
-    found = [(number, hit[0]) for number, line in prose_lines(text) for hit in BANNED.finditer(line)]
-    return Page(tuple(sentences(prose_lines(text))), tuple(found))
+    return Page(tuple(sentences(prose_lines(text))), tuple(forbidden(text)))
 
 
 def pages(paths: list[str]) -> Iterator[Path]:

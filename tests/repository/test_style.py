@@ -49,10 +49,10 @@ def banned(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             text = ast.get_docstring(node, clean=False) or ""
-            yield from ((node.body[0].lineno + line, word) for line, word in readability.measure(prose(text)).banned)
+            yield from ((node.body[0].lineno + line, word) for line, word in readability.forbidden(prose(text)))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            yield from ((token.start[0], word) for _, word in readability.measure(token.string.lstrip("#")).banned)
+            yield from ((token.start[0], word) for _, word in readability.forbidden(token.string.lstrip("#")))
 
 
 def prose(docstring: str) -> str:
