@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from sqlrun.engine_api import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.engine_api import Append, Engine, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
 from sqlrun.engines.delta import (
     commit as delta_commit,
 )
@@ -34,6 +35,9 @@ from sqlrun.engines.duckdb import copy as duckdb_copy
 from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError
+
+# The differences of some of them have more than 32 bits.
+WIDE = ("1", "-2147483648", "2147483647", "-1")
 
 # Two values of each type that a contract allows, as DuckDB writes it: an ordinary one, and an extreme one.
 VALUES = {
@@ -96,7 +100,7 @@ def held(path: str) -> list[dict[str, Any]]:
     return sorted(found.to_pylist(), key=lambda row: repr(row["k"]))
 
 
-def seen(engine: DuckDBEngine, spec: TableSpec) -> list[dict[str, Any]]:
+def seen(engine: Engine, spec: TableSpec) -> list[dict[str, Any]]:
     relation = Relation("r", spec.path, spec.columns, "new", version=engine.head(spec.path) or 0)
     return sorted(engine.query("select * from r", (relation,)).to_pylist(), key=lambda row: repr(row["k"]))
 
@@ -277,6 +281,24 @@ def test_partitions_written_at_once_equal_those_written_one_by_one(
             assert held(once) == held(each) and head == engine.head(each) is not None
             assert log_of(once, head) == log_of(each, head) and feed(once, head) == feed(each, head)
     assert set(apart) == (set() if kind == "string" else {"at once", "but what stays"})
+
+
+@pytest.mark.parametrize("order", list(permutations(WIDE)), ids=" ".join)
+def test_integers_are_read_in_every_order(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """delta-rs reads differences of neighbours with 32 bits: files with longer ones store the integers themselves."""
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    names = ("b", "a", "d", "c")
+    narrow = [f"('{name}', {number}, 1, true)" for number, name in enumerate(names)]
+    wide = [f"('{name}', {value}, 2, true)" for name, value in zip(names, order, strict=True)]
+
+    made(engine, spec, merging(rows(*narrow)), merging(rows(*wide)))
+
+    expected = sorted(
+        ({"k": name, "v": int(value), "n": 2} for name, value in zip(names, order, strict=True)), key=repr
+    )
+    assert held(spec.path) == seen(engine, spec) == expected
+    assert len(feed(spec.path, 2)) == 2 * len(order)
+    assert set(DeltaTable(spec.path).file_uris()) <= {str(file) for file in Path(spec.path).glob("*.parquet")}
 
 
 @pytest.mark.slow

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.errors import EngineError
+from sqlrun.transpile import spark_types
+from sqlrun.transpile.spark_types import Kind
 
 # Number of leading columns for which Delta's writers gather statistics.
 MOST_COLUMNS = 32
@@ -89,6 +92,57 @@ def bounds(kind: str, known: Mapping[str, str]) -> tuple[str | None, str | None]
         zone = "Z" if kind == "timestamp" else ""
         return _time(low, zone, up=False), _time(high, zone, up=True)
     return None, None
+
+
+def leaves(column: StoredColumn) -> tuple[tuple[str, str], ...]:
+    """Return the path in DuckDB's statistics and the type of each plain value in a column; type "" if unknown.
+
+    >>> leaves(StoredColumn("lines", "array<struct<id:string,pieces:int>>"))
+    (('"lines"."element"."id"', 'string'), ('"lines"."element"."pieces"', 'int'))
+    """
+    kind = _kind(column.type)
+    return ((quoted(column.name), ""),) if kind is None else tuple(_leaves(quoted(column.name), kind))
+
+
+@lru_cache(1000)
+def _kind(text: str) -> Kind | None:
+    return spark_types.read(text)
+
+
+def _leaves(path: str, kind: Kind) -> Iterator[tuple[str, str]]:
+    match kind.name:
+        case "array":
+            names: tuple[str, ...] = ("element",)
+        case "map":
+            names = ("key", "value")
+        case "struct":
+            names = kind.fields
+        case _:
+            yield path, str(kind)
+            return
+    for name, part in zip(names, kind.parts, strict=True):
+        yield from _leaves(f"{path}.{quoted(name)}", part)
+
+
+def is_narrow(kind: str, known: Mapping[str, str] | None) -> bool:
+    """Return whether any two values are less than 2^31 apart, if their type has 32 bits; else True.
+
+    `known`: DuckDB's statistics of the values; None if there are none. Decimals of up to 9 digits are always less than
+    2^31 apart, and so are days of the years 0 to 9999.
+
+    >>> is_narrow("int", {"min": "-1", "max": "2147483646"}), is_narrow("int", {"min": "-1", "max": "2147483647"})
+    (True, False)
+    """
+    if kind not in ("int", "date"):
+        return True
+    if known is None:
+        return False
+    low, high = known.get("min"), known.get("max")
+    if low is None or high is None:
+        return True  # each value is NULL
+    if kind == "int":
+        return int(high) - int(low) < 2**31
+    return DAY.fullmatch(low) is not None and DAY.fullmatch(high) is not None
 
 
 def _time(text: str, zone: str, *, up: bool) -> str | None:
