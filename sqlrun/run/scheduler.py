@@ -108,7 +108,10 @@ class Steps:
         self._fail_fast = fail_fast
         self._next = 0
         self._nodes: dict[str, _Node] = {}
-        self._workers = ThreadPoolExecutor(max(1, threads), "sqlrun-model")
+        # Number of models in the longest chain that begins with each.
+        self._chains: dict[str, int] = {}
+        self._threads = max(1, threads)
+        self._workers = ThreadPoolExecutor(self._threads, "sqlrun-model")
         # Great Expectations runs one at a time; a second thread fetches the next rows meanwhile.
         self._checkers = ThreadPoolExecutor(2, "sqlrun-check", lower_thread, (YIELD,))
 
@@ -164,6 +167,11 @@ class Steps:
             inputs = {table for s in model.stages for table in s.inputs}
             above = {owners.get(table, table) for table in inputs} - {model.name}
             self._nodes[model.name] = _Node(model, model.own.strategy, above)
+        self._chains = dict.fromkeys(self._nodes, 1)
+        # In graph order all models below one come after it.
+        for name, node in reversed(self._nodes.items()):
+            for one in node.above & self._chains.keys():
+                self._chains[one] = max(self._chains[one], self._chains[name] + 1)
 
     def run_all(self) -> None:
         """Run all steps until each is reported."""
@@ -179,11 +187,18 @@ class Steps:
                 wait(waiting, return_when=FIRST_COMPLETED)
 
     def begin(self) -> None:
-        """Start the maintenance of all models whose inputs are maintained."""
-        for node in self._nodes.values():
-            if node.maintained is None and not node.reported and self._may_begin(node):
-                node.index = self._count()
-                node.maintained = self._workers.submit(self._maintain, node)
+        """Start the maintenance of models whose inputs are maintained, one for each free thread.
+
+        First those with the longest chain of models below: the tick ends with it. Otherwise the chain's end would run
+        alone, with idle processors.
+        """
+        nodes = self._nodes.values()
+        running = sum(node.maintained is not None and not node.maintained.done() for node in nodes)
+        ready = [node for node in nodes if node.maintained is None and not node.reported and self._may_begin(node)]
+        ready.sort(key=lambda node: self._chains[node.model.name], reverse=True)
+        for node in ready[: max(0, self._threads - running)]:
+            node.index = self._count()
+            node.maintained = self._workers.submit(self._maintain, node)
 
     def _maintain(self, node: _Node) -> _Maintained:
         """Report that a model starts, now that a thread is free for it, and maintain it."""
@@ -191,7 +206,7 @@ class Steps:
         return _guarded(node.kind, partial(maintain, self.context, node.model, partial(self._sum, node)))
 
     def _advance(self) -> None:
-        self.begin()
+        """Report what is done, so that `fail_fast` knows a failure before the next step begins."""
         for node in self._nodes.values():
             if (
                 node.maintained is not None
@@ -201,6 +216,7 @@ class Steps:
             ):
                 self._check(node)
         self._settle()
+        self.begin()
 
     def _may_begin(self, node: _Node) -> bool:
         """Return whether all inputs are maintained; False as soon as one has failed, or any step with `fail_fast`."""

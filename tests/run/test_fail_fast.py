@@ -38,6 +38,26 @@ def test_no_table_begins_after_an_error(tmp_path: Path) -> None:
     assert "nothing is published" in run(tmp_path, "show", "b").output
 
 
+def test_models_that_others_wait_for_begin_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project(
+        tmp_path,
+        models__a_sql="select id from {{ ref('raw') }}",
+        models__b_sql="select id from {{ ref('raw') }}",
+        models__c_sql="select id from {{ ref('b') }}",
+        models__d_sql="select id from {{ ref('c') }}",
+    )
+    begun, maintain = list[str](), scheduler.maintain
+
+    def noted(context: Any, model: Any, *rest: Any) -> Any:
+        begun.append(model.name)
+        return maintain(context, model, *rest)
+
+    monkeypatch.setattr(scheduler, "maintain", noted)
+
+    assert run(tmp_path, "build", "--threads", "1").exit_code == 0
+    assert begun == ["b", "c", "a", "d"]
+
+
 def test_a_failed_check_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The readers of a table wait for its maintenance, not for its checks, so the first of them may have begun."""
     project(
