@@ -192,6 +192,8 @@ class Steps:
         First those with the longest chain of models below: the tick ends with it. Otherwise the chain's end would run
         alone, with idle processors.
         """
+        if self._is_over:
+            return
         nodes = self._nodes.values()
         running = sum(node.maintained is not None and not node.maintained.done() for node in nodes)
         ready = [node for node in nodes if node.maintained is None and not node.reported and self._may_begin(node)]
@@ -219,16 +221,19 @@ class Steps:
         self.begin()
 
     def _may_begin(self, node: _Node) -> bool:
-        """Return whether all inputs are maintained; False as soon as one has failed, or any step with `fail_fast`."""
-        if self._is_over or node.above & self.failed:
+        """Return whether all inputs are maintained; False as soon as one has failed."""
+        if node.above & self.failed:
             return False
         above = [self._nodes[name].maintained for name in node.above if name in self._nodes]
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
 
     @property
     def _is_over(self) -> bool:
-        """Return whether no further step begins, because one has failed."""
-        return self._fail_fast and bool(self.failed)
+        """Return whether no further step begins, because one has failed, even if it isn't reported yet."""
+        if not self._fail_fast:
+            return False
+        done = [n.maintained.result() for n in self._nodes.values() if n.maintained is not None and n.maintained.done()]
+        return bool(self.failed) or any(kept.message is not None for kept in done)
 
     def _may_be_checked(self, node: _Node) -> bool:
         """Return whether the tables of relationships are maintained or never will be; no step waits for itself."""
@@ -253,11 +258,11 @@ class Steps:
         """Report the steps whose checks are done and whose inputs are all reported."""
         moved = True
         while moved:
-            moved = False
+            moved, is_over = False, self._is_over
             for node in self._nodes.values():
                 if node.reported or any(not self._nodes[name].reported for name in node.above if name in self._nodes):
                     continue
-                skipped = bool(node.above & self.failed) or (self._is_over and node.maintained is None)
+                skipped = bool(node.above & self.failed) or (is_over and node.maintained is None)
                 if skipped and node.maintained is None:
                     node.index = node.index or self._count()
                 elif node.checked is None or not node.checked.done():
@@ -285,14 +290,6 @@ class Steps:
             self.emit(result)
         if node.status in ("error", "skipped") or blocks(said.checks):
             self.failed.add(node.name)
-            if self._fail_fast:
-                self._cancel()
-
-    def _cancel(self) -> None:
-        """Take back the models that no thread has begun."""
-        for node in self._nodes.values():
-            if node.maintained is not None and node.maintained.cancel():
-                node.maintained = None
 
 
 def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Maintained:
