@@ -90,6 +90,11 @@ class _Node:
     sums: dict[str, Future[None]] = field(default_factory=dict)
 
     @property
+    def kept(self) -> _Maintained | None:
+        """Return the result of its maintenance; None until it has ended."""
+        return self.maintained.result() if self.maintained is not None and self.maintained.done() else None
+
+    @property
     def related(self) -> set[str]:
         """Return the tables that its relationships refer to."""
         return {target(one) for one in of(self.model.query.rendered.model)} - {self.model.name}
@@ -195,7 +200,7 @@ class Steps:
         if self._is_over:
             return
         nodes = self._nodes.values()
-        running = sum(node.maintained is not None and not node.maintained.done() for node in nodes)
+        running = sum(node.maintained is not None and node.kept is None for node in nodes)
         ready = [node for node in nodes if node.maintained is None and not node.reported and self._may_begin(node)]
         ready.sort(key=lambda node: self._chains[node.model.name], reverse=True)
         for node in ready[: max(0, self._threads - running)]:
@@ -210,12 +215,7 @@ class Steps:
     def _advance(self) -> None:
         """Report what is done, so that `fail_fast` knows a failure before the next step begins."""
         for node in self._nodes.values():
-            if (
-                node.maintained is not None
-                and node.maintained.done()
-                and node.checked is None
-                and self._may_be_checked(node)
-            ):
+            if node.kept is not None and node.checked is None and self._may_be_checked(node):
                 self._check(node)
         self._settle()
         self.begin()
@@ -224,21 +224,21 @@ class Steps:
         """Return whether all inputs are maintained; False as soon as one has failed."""
         if node.above & self.failed:
             return False
-        above = [self._nodes[name].maintained for name in node.above if name in self._nodes]
-        return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
+        above = [self._nodes[name].kept for name in node.above if name in self._nodes]
+        return all(kept is not None and kept.message is None for kept in above)
 
     @property
     def _is_over(self) -> bool:
         """Return whether no further step begins, because one has failed, even if it isn't reported yet."""
         if not self._fail_fast:
             return False
-        done = [n.maintained.result() for n in self._nodes.values() if n.maintained is not None and n.maintained.done()]
-        return bool(self.failed) or any(kept.message is not None for kept in done)
+        kept = [node.kept for node in self._nodes.values()]
+        return bool(self.failed) or any(each is not None and each.message is not None for each in kept)
 
     def _may_be_checked(self, node: _Node) -> bool:
         """Return whether the tables of relationships are maintained or never will be; no step waits for itself."""
         others = [self._nodes[name] for name in node.related if name in self._nodes]
-        return all(other.reported or (other.maintained is not None and other.maintained.done()) for other in others)
+        return all(other.reported or other.kept is not None for other in others)
 
     def _sum(self, node: _Node, table: str) -> None:
         """Start the checksum of a hidden table; its model's checks, which wait for it, come later in the same queue."""
@@ -246,8 +246,8 @@ class Steps:
 
     def _check(self, node: _Node) -> None:
         """Start the checks of a maintained step; a failed one has nothing to check."""
-        assert node.maintained is not None
-        kept = node.maintained.result()
+        kept = node.kept
+        assert kept is not None
         if kept.message is None:
             node.checked = self._checkers.submit(_checked, self.context, node.model, kept, node.sums)
         else:

@@ -94,19 +94,15 @@ def bounds(kind: str, known: Mapping[str, str]) -> tuple[str | None, str | None]
     return None, None
 
 
+@lru_cache(1024)  # the same in each tick
 def leaves(column: StoredColumn) -> tuple[tuple[str, str], ...]:
     """Return the path in DuckDB's statistics and the type of each plain value in a column; type "" if unknown.
 
     >>> leaves(StoredColumn("lines", "array<struct<id:string,pieces:int>>"))
     (('"lines"."element"."id"', 'string'), ('"lines"."element"."pieces"', 'int'))
     """
-    kind = _kind(column.type)
+    kind = spark_types.read(column.type)
     return ((quoted(column.name), ""),) if kind is None else tuple(_leaves(quoted(column.name), kind))
-
-
-@lru_cache(1000)
-def _kind(text: str) -> Kind | None:
-    return spark_types.read(text)
 
 
 def _leaves(path: str, kind: Kind) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ Both are read from the session's table `_hits`, which has a row for each changed
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -114,7 +114,7 @@ def _typed(name: str, column: Any) -> str:
 def parquet_version(table: TableSpec) -> str:
     """Return the version of Parquet's encodings for a table's files, as COPY spells it.
 
-    `v2` stores texts as lengths and bytes, and integers as differences: such a file takes a fifth less time to scan
+    `v2` stores texts as lengths and bytes, and integers as differences: such a file takes less time to scan
     (docs/decisions/0069-encodings-of-large-tables.md). A table without deletion vectors is for all readers, also old
     ones. Floating-point numbers would be split into streams of bytes, which Spark's vectorized reader doesn't read.
 
@@ -126,16 +126,6 @@ def parquet_version(table: TableSpec) -> str:
     """
     kinds = {kind for column in table.columns for _, kind in delta_stats.leaves(column)}
     return "v2" if table.vectors and kinds.isdisjoint({*delta_stats.FLOATS, ""}) else "v1"
-
-
-def _are_readable(found: Mapping[str, Mapping[str, str]], columns: Iterable[StoredColumn]) -> bool:
-    """Return whether all readers can read a file's 32-bit integers if it has the second encodings.
-
-    DuckDB writes the difference of two neighbours with 64 bits, but delta-rs reads it with 32. In a column whose
-    values are less than 2^31 apart all differences have 32 bits, in any order of rows.
-    """
-    leaves = [leaf for column in columns for leaf in delta_stats.leaves(column)]
-    return all(delta_stats.is_narrow(kind, found.get(path)) for path, kind in leaves)
 
 
 def copied(
@@ -162,14 +152,8 @@ def copied(
     limit = f"row_groups_per_file {rows_of_each // ROW_GROUP + 2}" if rows_of_each else LARGEST
     how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else limit
     settings = f"{LAYOUT}, row_group_size {ROW_GROUP}, {how}, filename_pattern '{name}-{{uuid}}'"
-    version = parquet_version(write.table)
-    written = _run_copy(session, sql, target, f"{settings}, parquet_version {version}")
-    if version == "v2" and not all(_are_readable(found, _stored(write)) for _, _, _, _, found, *_ in written):
-        for file, *_ in written:
-            stage.drop(file)
-        written = _run_copy(session, sql, target, f"{settings}, parquet_version v1")
     files = []
-    for file, rows, size, _, found, keys, *_ in written:
+    for file, rows, size, _, found, keys, *_ in _run_copy(session, write, f"copy ({sql}) to {target}", settings, stage):
         if not rows:
             stage.drop(file)
             continue
@@ -181,6 +165,19 @@ def copied(
     return files
 
 
-def _run_copy(session: Any, sql: str, target: str, settings: str) -> list[Any]:
-    """Run COPY; return a row for each file: path, rows, bytes, footer's bytes, statistics by column, partition."""
-    return list(session.execute(f"copy ({sql}) to {target} ({settings})").fetchall())
+def _run_copy(session: Any, write: Write, copy: str, settings: str, stage: Stage) -> list[Any]:
+    """Run COPY; return a row for each file: path, rows, bytes, footer's bytes, statistics by column, partition.
+
+    DuckDB's second encodings have the difference of two neighbours with 64 bits, but delta-rs reads that of 32-bit
+    integers with 32. If all are less than 2^31 apart, so are neighbours in any order; else COPY runs again with the
+    first encodings.
+    """
+    version = parquet_version(write.table)
+    written = session.execute(f"{copy} ({settings}, parquet_version {version})").fetchall()
+    leaves = [leaf for column in _stored(write) for leaf in delta_stats.leaves(column)]
+    ranges = [(kind, found.get(path)) for _, _, _, _, found, *_ in written for path, kind in leaves]
+    if version == "v2" and not all(delta_stats.is_narrow(kind, known) for kind, known in ranges):
+        for file, *_ in written:
+            stage.drop(file)
+        written = session.execute(f"{copy} ({settings}, parquet_version v1)").fetchall()
+    return list(written)
