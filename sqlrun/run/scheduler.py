@@ -194,8 +194,8 @@ class Steps:
     def begin(self) -> None:
         """Start the maintenance of models whose inputs are maintained, one for each free thread.
 
-        First those with the longest chain of models below: the tick ends with it. Otherwise the chain's end would run
-        alone, with idle processors.
+        First those with the longest chain of models below: the tick waits for it. The others can run beside the chain's
+        end, which leaves processors idle.
         """
         if self._is_over:
             return
