@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -123,3 +124,44 @@ def test_a_signal_ends_a_command_whose_stream_runs(tmp_path: Path, sent: signal.
 
         assert time.monotonic() - began < SECONDS
         assert process.returncode != 0
+
+
+STARTS = """\
+from sqlrun.runtime import stopping
+from sqlrun.engines.spark.engine import SparkEngine
+
+stopping.install()
+SparkEngine().start()
+"""
+
+
+def jvm_of(process: subprocess.Popen[str]) -> Path:
+    """Return the folder below /proc of a process's JVM, as soon as Spark's script has become one."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None:
+        for child in children.read_text().split():
+            folder = Path("/proc", child)
+            if b"SparkSubmit" in (folder / "cmdline").read_bytes() and (folder / "exe").resolve().name == "java":
+                return folder
+        time.sleep(0.02)
+    raise AssertionError(f"no JVM was started: {process.communicate()[0]}")
+
+
+@pytest.mark.parametrize("after", [0.0, 0.7])
+def test_a_signal_while_spark_starts_leaves_no_jvm(after: float) -> None:
+    """The JVM once remained and waited for a connection for ever, with half a gigabyte of memory."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        jvm = jvm_of(process)
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) != 0
+    end = time.monotonic() + 30
+    while jvm.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    remains = jvm.exists()
+    if remains:
+        os.kill(int(jvm.name), signal.SIGKILL)
+
+    assert not remains

@@ -266,6 +266,7 @@ def _launched_apart() -> Iterator[Path]:
     from pyspark import java_gateway
 
     handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
+    launched = list[subprocess.Popen[bytes]]()
     real: Any = getattr(java_gateway, "Popen")  # noqa: B009  the module doesn't export it
 
     def launch(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
@@ -275,11 +276,19 @@ def _launched_apart() -> Iterator[Path]:
         if passed.get("LC_ALL") in ("C", "POSIX"):
             passed["LC_ALL"] = "C.UTF-8"
         started: subprocess.Popen[bytes] = real(command, stdout=handle, stderr=handle, **given | {"env": passed})
+        launched.append(started)
         return started
 
     setattr(java_gateway, "Popen", launch)  # noqa: B010
     try:
         yield Path(name)
+    except BaseException:
+        # PySpark has deleted the folder for the JVM's port. A JVM that can't write there fails in its main thread, but
+        # its gateway waits for a connection for ever, even after this process has ended.
+        for process in launched:
+            process.kill()
+            process.wait()
+        raise
     finally:
         setattr(java_gateway, "Popen", real)  # noqa: B010
         os.close(handle)
