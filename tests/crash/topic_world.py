@@ -22,6 +22,7 @@ from tests.crash.project import World
 from tests.support.script import FIVE, START
 from tests.support.servers import jars, topics
 from tests.support.servers.kafka import Broker
+from tests.support.waiting import HUNG
 from tests.support.whole import differences
 
 BY_FILES = "        format: json\n        path: data/orders\n"
@@ -251,7 +252,7 @@ class TopicWorld(World):
 
 def _resumed(step: Callable[[float], object]) -> None:
     """Do a step of a transaction; a broker that was killed may take long to answer."""
-    end = time.monotonic() + 240
+    end = time.monotonic() + HUNG
     while True:
         try:
             step(20)

@@ -21,6 +21,7 @@ from sqlrun.publish.reader import tick_of
 from sqlrun.storage.lock import hold
 from tests.support import shops
 from tests.support.projects import ROOT, now
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not protocol.is_supported(), reason="needs Linux")]
 
@@ -42,7 +43,7 @@ class Shell:
 
     def run(self, *arguments: str, alone: bool = False, **more: str) -> tuple[int, str]:
         process = self.begin(*arguments, alone=alone, **more)
-        out, _ = process.communicate(timeout=300)
+        out, _ = process.communicate(timeout=HUNG)
         return process.returncode, out
 
     @property

@@ -25,6 +25,7 @@ from sqlrun.events import NodeResult, Started
 from sqlrun.report.console import Console, is_lively
 from sqlrun.report.log_lines import Line
 from tests.report.test_report import check
+from tests.support.waiting import HUNG
 
 NOW = datetime(2026, 1, 1, 12, 5, 9, tzinfo=timezone.utc)
 COLOURS = {"TERM": "xterm"}
@@ -101,7 +102,7 @@ def test_a_text_is_printed_as_it_is_and_an_empty_line_has_no_blanks() -> None:
 def test_passes_are_told_though_nothing_follows() -> None:
     console, out, _ = plain()
     console.emit(check())
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HUNG
     while not out.getvalue() and time.monotonic() < deadline:
         time.sleep(0.02)
 

@@ -34,6 +34,7 @@ from sqlrun.source_api import CompleteTo
 from sqlrun.system_tables import check_results
 from tests.report.test_report import AS_OF, check, node, tick
 from tests.support import broken, chromium
+from tests.support.waiting import HUNG
 
 TEMPLATE = report_files.TEMPLATE.read_text()
 ABOUT = About(
@@ -546,7 +547,7 @@ def test_a_browser_finds_the_same_page_and_has_nothing_to_complain_of(tmp_path: 
     options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'user'}", "--dump-dom")
     shown = subprocess.run(
         [str(chromium.PROGRAM), *options, "--enable-logging=stderr", (tmp_path / "report.html").as_uri()],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=HUNG, check=True,
     )  # fmt: skip
 
     assert Reader(shown.stdout).shape == Reader(text).shape

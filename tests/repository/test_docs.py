@@ -40,6 +40,7 @@ from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
 from tests.support.servers.nats import Nats
 from tests.support.servers.object_stores import S3
+from tests.support.waiting import HUNG
 
 ROOT = Path(__file__).parents[2]
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))
@@ -443,7 +444,7 @@ def shell(text: str, folder: Path, commands: Path, **more: str) -> subprocess.Co
     environment = {**os.environ, "PATH": os.pathsep.join(places), **more}
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=HUNG, check=False,
     )  # fmt: skip
 
 

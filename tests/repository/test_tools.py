@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import HUNG
+
 ROOT = Path(__file__).parents[2]
 TOOLS = {
     "fuzz": ("tests.fuzz", "--minutes", "0.05", "--seed", "1"),
@@ -24,7 +26,7 @@ TOOLS = {
 def test_a_tool_runs(name: str) -> None:
     """What it finds is another matter: so few draws prove nothing, and so few ticks may look like growth."""
     done = subprocess.run(
-        [sys.executable, "-m", *TOOLS[name]], cwd=ROOT, text=True, capture_output=True, timeout=300, check=False
+        [sys.executable, "-m", *TOOLS[name]], cwd=ROOT, text=True, capture_output=True, timeout=HUNG, check=False
     )
 
     assert "Traceback" not in done.stderr + done.stdout, done.stderr[-2000:]

@@ -17,6 +17,7 @@ from sqlrun.publish.reader import find, query
 from sqlrun.simulate.orders import events
 from tests.support.projects import ROOT, Site, copy_project
 from tests.support.script import FIVE, SETTINGS, START, to_minute
+from tests.support.waiting import HUNG
 from tests.support.whole import differences
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -37,7 +38,7 @@ def build(root: Path, number: int, killed_after: float | None) -> int:
     if killed_after is not None:
         time.sleep(killed_after)
         process.send_signal(signal.SIGKILL)
-    return process.wait(timeout=120)
+    return process.wait(timeout=HUNG)
 
 
 def test_a_killed_build_leaves_no_trace(tmp_path: Path) -> None:

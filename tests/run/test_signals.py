@@ -24,6 +24,7 @@ from sqlrun.simulate.orders import events
 from tests.support.printed import until
 from tests.support.projects import ROOT, copy_project
 from tests.support.script import SETTINGS, to_minute
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 BUILD = [sys.executable, "-u", "-m", "sqlrun", "build", "--profile", "duckdb", "--skip-tests", "--verbose"]
@@ -70,7 +71,7 @@ def test_a_signal_lets_the_tick_finish(root: Path) -> None:
     list(until(process, "START"))
 
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=HUNG)
 
     assert process.returncode == 0, out
     assert "Done. PASS" in out
@@ -85,13 +86,13 @@ def test_a_second_signal_ends_the_build_at_once_and_the_next_one_starts_clean(ro
     process.send_signal(signal.SIGINT)
     list(until(process, "SIGINT"))
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=HUNG)
 
     assert process.returncode == 130, out
     assert "Traceback" not in out
     assert tick_of(root) == 0
     again = started(root)
-    said, _ = again.communicate(timeout=60)
+    said, _ = again.communicate(timeout=HUNG)
     assert again.returncode == 0, said
 
 

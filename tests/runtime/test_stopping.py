@@ -22,6 +22,7 @@ from sqlrun.runtime import stopping
 from tests.support import broken, shops
 from tests.support.printed import until
 from tests.support.projects import ROOT
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -97,7 +98,7 @@ def test_the_next_build_rolls_back_a_stopped_one(tmp_path: Path) -> None:
     (root / "models" / "huge.yml").unlink()
 
     again = started(root, "build")
-    out, _ = again.communicate(timeout=60)
+    out, _ = again.communicate(timeout=HUNG)
 
     assert again.returncode == 0, out
     assert "OK landed stg_sales" in out or "Nothing new" in out

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import shops
 from tests.support.projects import ROOT
+from tests.support.waiting import HUNG
 
 COMMANDS = (
     "build", "check", "compile", "debug", "diff by_shop", "doctor", "down", "drift", "env list", "error SR304",
@@ -50,7 +51,7 @@ def run(root: Path, command: str, way: str) -> subprocess.CompletedProcess[bytes
         left.unlink()
     whole = f"set -o pipefail; {sys.executable} -m sqlrun {command} {way}"
     return subprocess.run(
-        ["bash", "-c", whole], cwd=root, env=environment, capture_output=True, timeout=120, check=False
+        ["bash", "-c", whole], cwd=root, env=environment, capture_output=True, timeout=HUNG, check=False
     )
 
 

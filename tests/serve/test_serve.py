@@ -19,6 +19,7 @@ from sqlrun.project import Project
 from tests.support import served
 from tests.support.marks import rest_slow
 from tests.support.served import Warehouse, bearer, orders
+from tests.support.waiting import HUNG
 
 OPERATOR = bearer(operator=True)
 OWNER = bearer("r0002")
@@ -354,7 +355,7 @@ def test_a_watcher_survives_whatever_it_meets(warehouse: Warehouse) -> None:
 def _until(holds: Any) -> None:
     import time
 
-    end = time.monotonic() + 20
+    end = time.monotonic() + HUNG
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -19,6 +19,7 @@ import pytest
 
 from tests.support import ingested, served, shops
 from tests.support.ingested import PATH, SENDER, STEPS, Process, process
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -30,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 def send(port: int, body: bytes | Iterator[bytes], **headers: str) -> tuple[int, Any]:
     """Return the status and the JSON of an answer. Raises: OSError, HTTPException if there is none."""
-    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=HUNG)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         asked.request("POST", PATH, body, {**SENDER, "Content-Type": "application/x-ndjson", **named})
@@ -44,7 +45,7 @@ def sqlrun(root: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "sqlrun", "--project-dir", str(root), *arguments],
         env={**os.environ, "PYTHONPATH": str(served.ROOT)}, cwd=served.ROOT, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=HUNG, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -17,6 +17,7 @@ from sqlrun.serve import dashboard
 from tests.support import projects, served
 from tests.support.projects import rows_of
 from tests.support.script import FIVE, START, order, site_of_orders
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 TICKS = 6
@@ -75,7 +76,7 @@ def test_each_answer_is_of_exactly_one_tick_while_builds_publish(tmp_path: Path)
             made.write(f"t{tick}.jsonl", lines)
             assert made.tick(START + tick * FIVE).published
             published = made.ledger.read().published
-            seen, end = site.live.snapshot, time.monotonic() + 20
+            seen, end = site.live.snapshot, time.monotonic() + HUNG
             while seen is None or seen.published != published:
                 assert time.monotonic() < end, "the tick never showed"
                 time.sleep(0.02)

@@ -28,6 +28,7 @@ from sqlrun.sources.kafka_client import Client
 from tests.support.projects import ROOT
 from tests.support.servers import topics
 from tests.support.servers.kafka import Broker
+from tests.support.waiting import HUNG
 
 pytestmark = pytest.mark.long
 
@@ -171,7 +172,7 @@ def root(broker: Broker, tmp_path: Path) -> Path:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(arguments, env=environment, text=True, capture_output=True, timeout=120, check=False)
+    return subprocess.run(arguments, env=environment, text=True, capture_output=True, timeout=HUNG, check=False)
 
 
 @pytest.mark.slow

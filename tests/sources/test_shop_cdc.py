@@ -27,13 +27,12 @@ from tests.support.servers import topics
 from tests.support.servers.connect import Connect
 from tests.support.servers.kafka import Broker
 from tests.support.servers.postgres import Postgres
+from tests.support.waiting import HUNG
 
 ENGINE = DuckDBEngine()
 AT = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
 # Minutes of the run with kills; `SQLRUN_MINUTES=10` for a long one.
 MINUTES = float(os.environ.get("SQLRUN_MINUTES", "1"))
-# Seconds until the connector has sent what is in the database.
-PATIENCE = 120
 
 
 def simulated(folder: Path, orders: int) -> list[str]:
@@ -60,14 +59,14 @@ def started(folder: Path, postgres: Postgres, broker: Broker, engine: Engine = E
         time.sleep(0.3)
         if connect.streamed():
             break
-        assert number < PATIENCE, "the connector sends no changes"
+        assert number < HUNG, "the connector sends no changes"
     return shop.site(folder / "example", engine, broker, prefix), connect
 
 
 def caught_up(site: Site, postgres: Postgres, number: int) -> None:
     """Run ticks until the last transaction of the database is in one."""
     (total,) = postgres.rows("select count(distinct txid) as n from audit.changes")
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + HUNG
     while shop.judged(site, postgres) < total["n"]:
         assert time.monotonic() < end, "the connector sends no changes"
         time.sleep(1)

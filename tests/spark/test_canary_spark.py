@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.support.projects import ROOT
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -44,7 +45,7 @@ def test_the_jvm_sees_no_variable_of_ours() -> None:
     A query that fails is told by an exception alone: what PySpark prints of it would show values.
     """
     done = subprocess.run(
-        [sys.executable, "-c", ALONE, CANARY], cwd=ROOT, capture_output=True, text=True, timeout=300,
+        [sys.executable, "-c", ALONE, CANARY], cwd=ROOT, capture_output=True, text=True, timeout=HUNG,
         env=os.environ | {"CANARY": CANARY, "AWS_SECRET_ACCESS_KEY": CANARY},
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ import sqlrun
 from tests.support.projects import ROOT
 from tests.support.readers_of_delta import rows
 from tests.support.servers import hive_metastore
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -76,7 +77,7 @@ def test_another_spark_reads_the_tables(tmp_path: Path, settings: dict[str, str]
     folder = tmp_path / "corner shop"
     subprocess.run(
         [sys.executable, "-m", "sqlrun", "init", str(folder)],
-        check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, capture_output=True,
+        check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=HUNG, capture_output=True,
     )  # fmt: skip
     profile = {"engine": "spark", "warehouse": "warehouse/hive", "catalog": "spark_catalog", "settings": settings}
     (folder / "profiles" / "hive.yml").write_text(json.dumps(profile))

@@ -18,6 +18,7 @@ from sqlrun.errors import UsageError
 from tests.crash.lives import BUILD
 from tests.crash.project import World
 from tests.support.projects import READER, ROOT, Site
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 KILLED = -signal.SIGKILL
@@ -44,7 +45,7 @@ def build(world: World, *command: str) -> tuple[int, str]:
     ) as process:  # fmt: skip
         try:
             # The JVM has the same pipe: it ends when both are dead.
-            said, _ = process.communicate(timeout=200)
+            said, _ = process.communicate(timeout=HUNG)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise

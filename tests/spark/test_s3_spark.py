@@ -15,6 +15,7 @@ import pytest
 from tests.support.cluster_day import Day
 from tests.support.servers import jars, moto_s3, s3_proxy
 from tests.support.servers.s3_proxy import SOUND, Fault
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ def race(**work: Any) -> dict[str, Any]:
     work["settings"] = {"spark.jars": ",".join(map(str, jars.S3A.files())), **work.get("settings", {})}
     command = [sys.executable, "-m", "tests.support.race_on_s3", json.dumps(work)]
     environment = {**os.environ, **moto_s3.KEYS, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HUNG, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -14,6 +14,7 @@ import pytest
 
 from tests.crash.__main__ import STORES
 from tests.support.projects import ROOT
+from tests.support.waiting import HUNG
 
 pytestmark = [pytest.mark.servers]
 SUITES = {
@@ -59,5 +60,5 @@ def test_builds_that_are_killed_on_a_store(store: str) -> None:
     """The next build takes the lock of a dead process over, and publishes what the killed one didn't."""
     STORES[store].program()
     command = [sys.executable, "-m", "tests.crash", "--store", store, "--kills", "5", "--ticks", "10"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HUNG, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

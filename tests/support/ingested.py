@@ -36,6 +36,7 @@ from sqlrun.serve.site import Site
 from sqlrun.serve.snapshot import Reader
 from tests.support import served, shops
 from tests.support.served import SECRET, VALID
+from tests.support.waiting import HUNG
 
 PATH = "/api/v1/ingest/shops/sales"
 NDJSON, JSON = {"Content-Type": "application/x-ndjson"}, {"Content-Type": "application/json"}
@@ -121,7 +122,7 @@ def process(root: Path, step: str = "", *options: str) -> Iterator[Process]:
     )  # fmt: skip
     made = Process(port, started)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + HUNG
         while not _listens(port):
             assert started.poll() is None and time.monotonic() < end, started.communicate()
             time.sleep(0.02)

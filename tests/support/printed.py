@@ -6,14 +6,13 @@ import subprocess
 import threading
 from collections.abc import Iterator
 
-# Seconds in which a process prints the line that a test waits for, on a busy machine too.
-PATIENCE = 120
+from tests.support.waiting import HUNG
 
 
 def until(process: subprocess.Popen[str], words: str) -> Iterator[str]:
     """Yield the printed lines up to the one with the words; a process that doesn't print it is killed."""
     assert process.stdout is not None
-    patience = threading.Timer(PATIENCE, process.kill)
+    patience = threading.Timer(HUNG, process.kill)
     patience.start()
     try:
         for line in process.stdout:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import HUNG
+
 ROOT = Path(__file__).parents[2]
 # A separate process, because pytest's has threads, and sqlrun doesn't fork a process with threads.
 CODE = """
@@ -18,6 +20,7 @@ from sqlrun.errors import Place
 from sqlrun.project import Expected, UnitTest
 from sqlrun.unit_tests.run import parallel
 from sqlrun.unit_tests.run.results import TestResult
+
 parallel.FEW = 4
 os.sched_getaffinity = lambda process: {0, 1}
 parent, scenario, cache = os.getpid(), sys.argv[1], Cache(None)
@@ -52,7 +55,7 @@ MINE = [f"t{n}, pass, mine" for n in range(4)]
 
 def said(scenario: str) -> list[str]:
     command = [sys.executable, "-c", CODE, scenario]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=HUNG)
     return done.stdout.splitlines()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.servers import jars
 from tests.support.servers.process import SMALL, Process, free_port
+from tests.support.waiting import HUNG
 
 PROGRAMS = Path("/usr/lib/postgresql")
 USER = "postgres"
@@ -92,7 +93,7 @@ class Postgres:
     def _run(self, program: str, *arguments: str, text: str = "") -> str:
         return subprocess.run(
             [*self._as, str(self._programs / program), *arguments], input=text, capture_output=True, text=True,
-            check=True, cwd=self.folder, timeout=120,
+            check=True, cwd=self.folder, timeout=HUNG,
         ).stdout  # fmt: skip
 
 
@@ -150,7 +151,7 @@ class ChangeEngine:
         """End the engine, and drop its slot and its offsets: what changes until it starts again never comes."""
         self.kill()
         dropped = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active"
-        end = time.monotonic() + 60
+        end = time.monotonic() + HUNG
         while self._postgres.rows("select slot_name from pg_replication_slots"):
             assert time.monotonic() < end, "the slot stays in use"
             self._postgres.run(dropped)

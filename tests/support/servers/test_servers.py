@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.servers import archive, jars, kafka, process, topics
 from tests.support.servers.certificate import Certificate
 from tests.support.servers.topics import Message
+from tests.support.waiting import HUNG
 
 pytestmark = pytest.mark.long
 
@@ -117,7 +118,7 @@ def test_an_open_transaction_hides_all_that_follows(broker, topic):
     opened.commit_transaction(20)
 
     # The commit is acknowledged before its marker ends the transaction for readers.
-    end = time.monotonic() + 30
+    end = time.monotonic() + HUNG
     while values(broker, topic) == [] and time.monotonic() < end:
         time.sleep(0.1)
     assert values(broker, topic) == [(0, b"first"), (1, b"second")]
@@ -182,7 +183,7 @@ def refused(address, **settings):
     """Return why a client can't list topics, or None if it can."""
     errors: list[KafkaError] = []
     client = AdminClient({"bootstrap.servers": address, "log_level": 0, "error_cb": errors.append, **settings})
-    end = time.monotonic() + 20
+    end = time.monotonic() + HUNG
     while time.monotonic() < end:
         with contextlib.suppress(KafkaException):
             client.list_topics(timeout=0.5)
