@@ -19,6 +19,7 @@ from sqlrun.sources.folder import Folder
 from tests.runtime.test_stopping import SECONDS
 from tests.support.printed import until
 from tests.support.projects import ROOT
+from tests.support.waiting import HUNG
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [
@@ -165,3 +166,22 @@ def test_a_signal_while_spark_starts_leaves_no_jvm(after: float) -> None:
         os.kill(int(jvm.name), signal.SIGKILL)
 
     assert not remains
+
+
+FAILS = """\
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.errors import EngineError
+
+for _ in range(2):
+    try:
+        SparkEngine({"spark.serializer": "no.such.Class"}).start()
+    except EngineError as error:
+        print(error)
+"""
+
+
+def test_a_second_start_fails_for_the_same_reason() -> None:
+    """The first leaves its JVM for the second: PySpark has its connection, and makes no other one."""
+    done = subprocess.run([sys.executable, "-c", FAILS], cwd=ROOT, text=True, capture_output=True, timeout=HUNG)
+
+    assert done.stdout.splitlines() == ["Spark doesn't start: no.such.Class"] * 2, done.stderr

@@ -263,7 +263,7 @@ def _launched_apart() -> Iterator[Path]:
 
     This process's own environment stays unchanged, because other threads work and print meanwhile.
     """
-    from pyspark import java_gateway
+    from pyspark import SparkContext, java_gateway
 
     handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
     launched = list[subprocess.Popen[bytes]]()
@@ -284,10 +284,12 @@ def _launched_apart() -> Iterator[Path]:
         yield Path(name)
     except BaseException:
         # PySpark has deleted the folder for the JVM's port. A JVM that can't write there fails in its main thread, but
-        # its gateway waits for a connection for ever, even after this process has ended.
-        for process in launched:
-            process.kill()
-            process.wait()
+        # its gateway waits for a connection for ever, even after this process has ended. One that is connected remains
+        # for the next attempt: PySpark starts no second one.
+        if SparkContext._gateway is None:
+            for process in launched:
+                process.kill()
+                process.wait()
         raise
     finally:
         setattr(java_gateway, "Popen", real)  # noqa: B010
