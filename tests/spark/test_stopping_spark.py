@@ -16,7 +16,7 @@ from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.runtime import stopping
 from sqlrun.sources.folder import Folder
-from tests.runtime.test_stopping import SECONDS
+from tests.runtime.test_stopping import SECONDS, ended, project, started
 from tests.support.printed import until
 from tests.support.projects import ROOT
 from tests.support.waiting import HUNG
@@ -127,15 +127,6 @@ def test_a_signal_ends_a_command_whose_stream_runs(tmp_path: Path, sent: signal.
         assert process.returncode != 0
 
 
-STARTS = """\
-from sqlrun.runtime import stopping
-from sqlrun.engines.spark.engine import SparkEngine
-
-stopping.install()
-SparkEngine().start()
-"""
-
-
 def jvm_of(process: subprocess.Popen[str]) -> Path:
     """Return the folder below /proc of a process's JVM, as soon as Spark's script has become one."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -148,16 +139,14 @@ def jvm_of(process: subprocess.Popen[str]) -> Path:
     raise AssertionError(f"no JVM was started: {process.communicate()[0]}")
 
 
-@pytest.mark.parametrize("after", [0.0, 0.7])
-def test_a_signal_while_spark_starts_leaves_no_jvm(after: float) -> None:
-    """The JVM once remained and waited for a connection for ever, with half a gigabyte of memory."""
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTS], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
+@pytest.mark.parametrize("after", [0.0, 0.7, 2.0, 4.0, 5.5, 7.0, 8.5, 10.0])
+def test_a_signal_while_spark_starts_ends_the_build_and_its_jvm(tmp_path: Path, after: float) -> None:
+    """The JVM once remained, with half a gigabyte of memory. Some seconds later Py4J made an error of the signal."""
+    root = project(tmp_path, **{"profiles/local.yml": "engine: spark\nwarehouse: warehouse\n"})
+    with started(root, "build") as process:
         jvm = jvm_of(process)
         time.sleep(after)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) != 0
+        out = ended(process, signal.SIGINT)
     end = time.monotonic() + 30
     while jvm.exists() and time.monotonic() < end:
         time.sleep(0.1)
@@ -166,6 +155,38 @@ def test_a_signal_while_spark_starts_leaves_no_jvm(after: float) -> None:
         os.kill(int(jvm.name), signal.SIGKILL)
 
     assert not remains
+    assert "Stopped. This tick is not published" in out
+    assert "Py4J" not in out
+
+
+HANDLERS = """\
+import signal
+import threading
+
+from sqlrun.engines.spark.engine import SparkEngine
+
+found, over = {signal.getsignal(signal.SIGINT)}, threading.Event()
+
+
+def watch():
+    while not over.wait(0.002):
+        found.add(signal.getsignal(signal.SIGINT))
+
+
+watching = threading.Thread(target=watch)
+watching.start()
+SparkEngine().start()
+over.set()
+watching.join()
+print(len(found))
+"""
+
+
+def test_the_handler_of_interrupts_stays_while_spark_starts() -> None:
+    """PySpark's own talks to the JVM in the middle of another call."""
+    done = subprocess.run([sys.executable, "-c", HANDLERS], cwd=ROOT, text=True, capture_output=True, timeout=HUNG)
+
+    assert done.stdout == "1\n", done.stderr
 
 
 FAILS = """\

@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines.spark import borrowed, class_archive, jars, object_store, reach
@@ -125,8 +125,7 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     `record`: the JVM records its loaded classes for `keep_classes`.
     """
     _without_connect()
-    # It prints every error of a query with values and Java's stack; the engine reports the useful part.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
+    _log_quietly()
     merged = _merged(settings)
     with _interrupts_kept():
         lent = borrowed.join(key_of(settings))
@@ -238,6 +237,16 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def _log_quietly() -> None:
+    """Keep PySpark and Py4J from printing errors with stacks: the engine reports the useful part."""
+    from py4j import java_gateway
+
+    # It prints every error of a query, with values.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    # It logs interrupted and failed calls by the root logger, which prints them; its own logger prints nothing.
+    setattr(java_gateway, "logging", java_gateway.logger)  # noqa: B010  the module doesn't export it
+
+
 def _without_connect() -> None:
     """Disable Spark Connect for good: PySpark checks for it at every step, and a process has one or the other."""
     for name in [name for name in os.environ if re.fullmatch(r"SPARK_(REMOTE|API_MODE|CONNECT_\w+)", name)]:
@@ -299,13 +308,19 @@ def _launched_apart() -> Iterator[Path]:
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Restore the handler of SIGINT, which PySpark replaces: its own would interrupt a tick."""
-    before = signal.getsignal(signal.SIGINT)
+    """Keep PySpark from setting its own handler of SIGINT.
+
+    That one asks the JVM to cancel its jobs, over the connection on which the interrupted call waits: while Spark still
+    starts, Py4J fails and the signal is lost. Later it would interrupt a tick.
+    """
+    from pyspark.core import context
+
+    real: Any = getattr(context, "signal")  # noqa: B009  the module doesn't export it
+    setattr(context, "signal", SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None))  # noqa: B010
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+        setattr(context, "signal", real)  # noqa: B010
 
 
 def _unstarted(error: Exception, output: str) -> str:
