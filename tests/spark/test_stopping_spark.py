@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -129,12 +130,15 @@ def test_a_signal_ends_a_command_whose_stream_runs(tmp_path: Path, sent: signal.
 
 def jvm_of(process: subprocess.Popen[str]) -> Path:
     """Return the folder below /proc of a process's JVM, as soon as Spark's script has become one."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None:
-        for child in children.read_text().split():
-            folder = Path("/proc", child)
-            if b"SparkSubmit" in (folder / "cmdline").read_bytes() and (folder / "exe").resolve().name == "java":
-                return folder
+        for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
+            # Threads and other children end at any time.
+            with suppress(OSError):
+                for child in children.read_text().split():
+                    folder = Path("/proc", child)
+                    is_java = (folder / "exe").readlink().name == "java"
+                    if is_java and b"SparkSubmit" in (folder / "cmdline").read_bytes():
+                        return folder
         time.sleep(0.02)
     raise AssertionError(f"no JVM was started: {process.communicate()[0]}")
 

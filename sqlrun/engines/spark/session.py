@@ -241,9 +241,9 @@ def _log_quietly() -> None:
     """Keep PySpark and Py4J from printing errors with stacks: the engine reports the useful part."""
     from py4j import java_gateway
 
-    # It prints every error of a query, with values.
+    # PySpark prints every error of a query, with values.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    # It logs interrupted and failed calls by the root logger, which prints them; its own logger prints nothing.
+    # Py4J logs interrupted and failed calls by the root logger, which prints them; its own logger prints nothing.
     setattr(java_gateway, "logging", java_gateway.logger)  # noqa: B010  the module doesn't export it
 
 
