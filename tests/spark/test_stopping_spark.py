@@ -148,9 +148,12 @@ def test_a_signal_while_spark_starts_ends_the_build_and_its_jvm(tmp_path: Path, 
     """The JVM once remained, with half a gigabyte of memory. Some seconds later Py4J made an error of the signal."""
     root = project(tmp_path, **{"profiles/local.yml": "engine: spark\nwarehouse: warehouse\n"})
     with started(root, "build") as process:
-        jvm = jvm_of(process)
-        time.sleep(after)
-        out = ended(process, signal.SIGINT)
+        try:
+            jvm = jvm_of(process)
+            time.sleep(after)
+            out = ended(process, signal.SIGINT)
+        finally:
+            process.kill()
     end = time.monotonic() + 30
     while jvm.exists() and time.monotonic() < end:
         time.sleep(0.1)
