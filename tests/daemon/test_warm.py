@@ -22,7 +22,6 @@ import pytest
 from sqlrun.cli.main import main
 from sqlrun.daemon import compatibility, entry, protocol
 from tests.support.projects import ROOT
-from tests.support.waiting import HUNG
 
 pytestmark = pytest.mark.skipif(not protocol.is_supported(), reason="needs Linux")
 ALONE = 99
@@ -68,7 +67,7 @@ class Place:
 
     def run(self, *arguments: str, given: str = "", **more: str) -> tuple[int, str, str]:
         process = self.begin(*arguments, **more)
-        out, err = process.communicate(given, timeout=HUNG)
+        out, err = process.communicate(given, timeout=30)
         return process.returncode, out, err
 
     def told(self, *arguments: str, **more: Any) -> dict[str, Any]:
@@ -122,8 +121,8 @@ def placed(tmp_path: Path) -> Iterator[Place]:
         server.wait()
 
 
-def until(condition: Any) -> None:
-    end = time.monotonic() + HUNG
+def until(condition: Any, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.01)
@@ -476,7 +475,7 @@ def test_a_command_has_its_clients_terminal(served: Place) -> None:
 
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 30, 123, 0, 0))
     command = [sys.executable, "-m", "tests.support.warm_fake", "client", "width"]
-    subprocess.run(command, cwd=served.root, env=served.environment(), stdout=theirs, check=True, timeout=HUNG)
+    subprocess.run(command, cwd=served.root, env=served.environment(), stdout=theirs, check=True, timeout=30)
     os.close(theirs)
     assert os.read(ours, 100) == b"123\r\n"
     os.close(ours)
@@ -486,7 +485,7 @@ def test_a_command_has_its_clients_terminal(served: Place) -> None:
 def test_the_client_imports_little(served: Place) -> None:
     command = [sys.executable, "-m", "tests.support.warm_fake", "light", "exit", "0"]
     shown = subprocess.run(
-        command, cwd=served.root, env=served.environment(), capture_output=True, text=True, check=True, timeout=HUNG
+        command, cwd=served.root, env=served.environment(), capture_output=True, text=True, check=True, timeout=30
     )
 
     assert set(json.loads(shown.stdout.replace("'", '"'))) <= {"pathlib"}  # the fake's own

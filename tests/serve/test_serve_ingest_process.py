@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 def send(port: int, body: bytes | Iterator[bytes], **headers: str) -> tuple[int, Any]:
     """Return the status and the JSON of an answer. Raises: OSError, HTTPException if there is none."""
-    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=HUNG)
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         asked.request("POST", PATH, body, {**SENDER, "Content-Type": "application/x-ndjson", **named})

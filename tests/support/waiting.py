@@ -1,4 +1,7 @@
-"""How long a test waits for another process before it fails: a limit for one that hangs, not a measure of speed."""
+"""How long a test waits for another process before it fails: a limit for one that hangs, not a measure of speed.
+
+It doesn't suit a process that ends of its own accord earlier: a test that waits for its death could no longer fail.
+"""
 
 from __future__ import annotations
 
