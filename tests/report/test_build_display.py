@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from sqlrun.report.console import Console
 from sqlrun.report.log_lines import Line
 from tests.report.test_console import COLOURS, NOW, plain, terminal
 from tests.report.test_report import check, tick
-from tests.support.waiting import HUNG
+from tests.support.waiting import wait_until
 
 OPENING = [Line("Running with sqlrun=1", style="dim"), Line("Found 2 models")]
 IDLE = (
@@ -187,9 +186,7 @@ def test_held_lines_keep_their_time_and_are_printed_after_a_while() -> None:
     console.log([Line("waits")])
     console.print("is printed at once", "warning")
     assert out.getvalue() == "12:05:09  is printed at once\n"
-    deadline = time.monotonic() + HUNG
-    while "waits" not in out.getvalue() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: "waits" in out.getvalue(), "the line is never printed")
 
     assert out.getvalue().endswith("12:05:09  waits\n")
     assert not console.drop()

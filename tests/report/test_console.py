@@ -12,7 +12,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -25,7 +24,7 @@ from sqlrun.events import NodeResult, Started
 from sqlrun.report.console import Console, is_lively
 from sqlrun.report.log_lines import Line
 from tests.report.test_report import check
-from tests.support.waiting import HUNG
+from tests.support.waiting import wait_until
 
 NOW = datetime(2026, 1, 1, 12, 5, 9, tzinfo=timezone.utc)
 COLOURS = {"TERM": "xterm"}
@@ -102,9 +101,7 @@ def test_a_text_is_printed_as_it_is_and_an_empty_line_has_no_blanks() -> None:
 def test_passes_are_told_though_nothing_follows() -> None:
     console, out, _ = plain()
     console.emit(check())
-    deadline = time.monotonic() + HUNG
-    while not out.getvalue() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(out.getvalue, "the line is never printed")
 
     assert undotted(out.getvalue()) == ["12:05:09  PASS 1 check of stg_orders [PASS in 0.01s]"]
 

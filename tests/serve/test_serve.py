@@ -19,7 +19,7 @@ from sqlrun.project import Project
 from tests.support import served
 from tests.support.marks import rest_slow
 from tests.support.served import Warehouse, bearer, orders
-from tests.support.waiting import HUNG
+from tests.support.waiting import wait_until
 
 OPERATOR = bearer(operator=True)
 OWNER = bearer("r0002")
@@ -342,23 +342,14 @@ def test_a_watcher_survives_whatever_it_meets(warehouse: Warehouse) -> None:
         file.write_bytes(b"torn")
     watcher.start()
     try:
-        _until(lambda: bool(site.live.problem))
+        wait_until(lambda: site.live.problem, "no problem is met")
         assert site.live.snapshot is not None
         assert site.live.snapshot.published.tick == 1
         warehouse.publish()
-        _until(lambda: not site.live.problem)
+        wait_until(lambda: not site.live.problem, "the problem remains")
         assert site.live.snapshot.published.tick == 3
     finally:
         watcher.stop()
-
-
-def _until(holds: Any) -> None:
-    import time
-
-    end = time.monotonic() + HUNG
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pytest
 
 from tests.support import served
 from tests.support.served import SECRET, Warehouse, bearer, orders
-from tests.support.waiting import HUNG
+from tests.support.waiting import HUNG, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -56,15 +56,6 @@ def ask(port: int, path: str, headers: dict[str, str]) -> Any:
     return urllib.request.urlopen(request, timeout=20)
 
 
-def until(holds: Any) -> float:
-    """Wait until `holds` returns true; return the seconds that it took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() < began + HUNG
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
 def listens(port: int) -> bool:
     with socket.socket() as one:
         return not one.connect_ex(("127.0.0.1", port))
@@ -75,7 +66,7 @@ def test_a_tick_is_told_and_shown_within_two_seconds_of_its_publishing(
     warehouse: Warehouse, process: subprocess.Popen[str], port: int
 ) -> None:
     """The server starts before the first tick, and shows it without a restart."""
-    until(lambda: listens(port))
+    wait_until(lambda: listens(port), "the server never listens")
     owner = bearer("r0002")
     with pytest.raises(urllib.error.HTTPError) as early:
         ask(port, "/api/v1/restaurants/r0002/windows", owner)
@@ -103,7 +94,7 @@ def test_it_stops_at_once_and_without_a_traceback_though_somebody_listens(
     warehouse: Warehouse, process: subprocess.Popen[str], port: int, how: signal.Signals
 ) -> None:
     warehouse.publish()
-    until(lambda: listens(port))
+    wait_until(lambda: listens(port), "the server never listens")
     stream = ask(port, "/api/v1/ticks/events", bearer("r0002"))
     stream.readline()
     process.send_signal(how)

@@ -20,7 +20,7 @@ from tests.sources.test_changes import AT, project, with_snapshots
 from tests.support.databases import micros
 from tests.support.projects import Site
 from tests.support.servers.postgres import ChangeEngine, Postgres
-from tests.support.waiting import HUNG
+from tests.support.waiting import wait_until
 
 # `body` is too large to be in its row: Postgres leaves it out of a change that doesn't touch it.
 TABLES = """
@@ -133,19 +133,18 @@ def start_while_writing(postgres: Postgres, engine: ChangeEngine) -> None:
 def wait_for(postgres: Postgres, transaction: str) -> None:
     """Return when another session waits for the end of a transaction."""
     waiting = f"select 1 from pg_locks where not granted and transactionid::text = '{transaction}'"
-    end = time.monotonic() + HUNG
-    while not postgres.rows(waiting):
-        assert time.monotonic() < end, "no session waits for the transaction"
-        time.sleep(0.05)
+    wait_until(lambda: postgres.rows(waiting), "no session waits for the transaction")
 
 
 def settle(postgres: Postgres, engine: ChangeEngine, number: int) -> None:
     """Wait until everything before now is in the files."""
     postgres.run(f"insert into marks values ({number})")
-    wanted, end = f'"after":{{"id":{number}}}', time.monotonic() + HUNG
-    while not any(wanted in file.read_text() and '"table":"marks"' in file.read_text() for file in files(engine)):
-        assert time.monotonic() < end, "the engine sends no changes"
-        time.sleep(0.1)
+    wanted = (f'"after":{{"id":{number}}}', '"table":"marks"')
+
+    def is_there() -> bool:
+        return any(all(text in file.read_text() for text in wanted) for file in files(engine))
+
+    wait_until(is_there, "the engine sends no changes")
 
 
 def files(engine: ChangeEngine) -> list[Path]:

@@ -20,7 +20,6 @@ from sqlrun.errors import Place
 from sqlrun.project import Expected, UnitTest
 from sqlrun.unit_tests.run import parallel
 from sqlrun.unit_tests.run.results import TestResult
-
 parallel.FEW = 4
 os.sched_getaffinity = lambda process: {0, 1}
 parent, scenario, cache = os.getpid(), sys.argv[1], Cache(None)

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.servers import archive, jars, kafka, process, topics
 from tests.support.servers.certificate import Certificate
 from tests.support.servers.topics import Message
-from tests.support.waiting import HUNG
+from tests.support.waiting import HUNG, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -118,9 +118,7 @@ def test_an_open_transaction_hides_all_that_follows(broker, topic):
     opened.commit_transaction(20)
 
     # The commit is acknowledged before its marker ends the transaction for readers.
-    end = time.monotonic() + HUNG
-    while values(broker, topic) == [] and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_until(lambda: values(broker, topic), "the transaction never ends")
     assert values(broker, topic) == [(0, b"first"), (1, b"second")]
 
 
