@@ -175,7 +175,7 @@ def _run_copy(session: Any, write: Write, copy: str, settings: str, stage: Stage
     version = parquet_version(write.table)
     written = session.execute(f"{copy} ({settings}, parquet_version {version})").fetchall()
     leaves = [leaf for column in _stored(write) for leaf in delta_stats.leaves(column)]
-    ranges = [(kind, found.get(path)) for _, _, _, _, found, *_ in written for path, kind in leaves]
+    ranges = ((kind, found.get(path)) for _, _, _, _, found, *_ in written for path, kind in leaves)
     if version == "v2" and not all(delta_stats.is_narrow(kind, known) for kind, known in ranges):
         for file, *_ in written:
             stage.drop(file)

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines.spark import borrowed, class_archive, jars, object_store, reach
@@ -275,22 +275,21 @@ def _launched_apart() -> Iterator[Path]:
     from pyspark import SparkContext, java_gateway
 
     handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
-    launched = list[subprocess.Popen[bytes]]()
-    real: Any = getattr(java_gateway, "Popen")  # noqa: B009  the module doesn't export it
+    launched = list[subprocess.Popen[Any]]()
 
-    def launch(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
+    def launch(command: list[str], **given: Any) -> subprocess.Popen[Any]:
         # PySpark itself adds the variables that this process doesn't have.
         passed = {n: value for n, value in given["env"].items() if n not in os.environ or PASSED.fullmatch(n)}
         # In this locale Java knows only ASCII names of files; Python takes UTF-8 too (PEP 540).
         if passed.get("LC_ALL") in ("C", "POSIX"):
             passed["LC_ALL"] = "C.UTF-8"
-        started: subprocess.Popen[bytes] = real(command, stdout=handle, stderr=handle, **given | {"env": passed})
+        started = subprocess.Popen(command, stdout=handle, stderr=handle, **given | {"env": passed})
         launched.append(started)
         return started
 
-    setattr(java_gateway, "Popen", launch)  # noqa: B010
     try:
-        yield Path(name)
+        with _replaced(java_gateway, "Popen", launch):
+            yield Path(name)
     except BaseException:
         # PySpark has deleted the folder for the JVM's port. A JVM that can't write there fails in its main thread, but
         # its gateway waits for a connection for ever, even after this process has ended. One that is connected remains
@@ -301,7 +300,6 @@ def _launched_apart() -> Iterator[Path]:
                 process.wait()
         raise
     finally:
-        setattr(java_gateway, "Popen", real)  # noqa: B010
         os.close(handle)
         Path(name).unlink(missing_ok=True)
 
@@ -315,12 +313,19 @@ def _interrupts_kept() -> Iterator[None]:
     """
     from pyspark.core import context
 
-    real: Any = getattr(context, "signal")  # noqa: B009  the module doesn't export it
-    setattr(context, "signal", SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None))  # noqa: B010
+    with _replaced(context, "signal", SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)):
+        yield
+
+
+@contextmanager
+def _replaced(module: ModuleType, name: str, value: object) -> Iterator[None]:
+    """Replace a name that a module of PySpark's uses, without exporting it."""
+    real = getattr(module, name)
+    setattr(module, name, value)
     try:
         yield
     finally:
-        setattr(context, "signal", real)  # noqa: B010
+        setattr(module, name, real)
 
 
 def _unstarted(error: Exception, output: str) -> str:
