@@ -22,8 +22,8 @@ from sqlrun.system_tables import receipts
 
 INTERVAL = int(PROPERTIES["delta.checkpointInterval"])
 REMEMBERED = timedelta(days=int(PROPERTIES["delta.deletedFileRetentionDuration"].split()[1]))
-# delta-rs leaves files of this size alone (`delta.targetFileSize`), and DuckDB ends a file there.
-TARGET, LARGEST = 100 * 1024 * 1024, 128 * 1024 * 1024
+# DuckDB ends a file at this size.
+LARGEST = 128 * 1024 * 1024
 # The vacuum of a tick begins this long after the tick's time.
 LATER = timedelta(seconds=30)
 
@@ -118,11 +118,15 @@ class Counts:
 
 @dataclass(slots=True)
 class Table:
-    """A table's log and files. `own`: sqlrun writes its commits, otherwise delta-rs; their checkpoints differ."""
+    """A table's log and files. `own`: sqlrun writes its commits, otherwise delta-rs; their checkpoints differ.
+
+    `merged`: merges change it.
+    """
 
     name: str
     own: bool = True
     row_bytes: float = 40.0
+    merged: bool = False
     remembered: timedelta = REMEMBERED
     version: int = 0
     first: int = 0  # the oldest commit in the log
@@ -180,6 +184,7 @@ class Table:
 
         Return, by the identity of each file that was written again, the file that has its rows now.
         """
+        self.merged = True
         moved: dict[int, File] = {}
         leaving = fed = 0
         for partition in {**hits, **new}:
@@ -205,11 +210,14 @@ class Table:
     def compact(self, at: datetime) -> dict[int, File]:
         """Merge each partition's small files, as delta-rs' OPTIMIZE does; return where their rows are now."""
         moved: dict[int, File] = {}
-        for partition, files in self.files.items():
-            small, size = [file for file in files if file.size < TARGET], 0.0
+        target = file_layout.COMPACTED
+        smaller = {p: [f for f in self.files[p] if f.size < target] for p in sorted(self.files, reverse=True)}
+        live = {partition: [file.live for file in files] for partition, files in smaller.items()}
+        for partition in file_layout.compacted(live, [*smaller][:1]) if self.merged else smaller:
+            small, size = smaller[partition], 0.0
             bins: list[list[File]] = [[]]
             for file in sorted(small, key=lambda file: file.size):
-                if bins[-1] and size + file.size > TARGET:
+                if bins[-1] and size + file.size > target:
                     bins.append([])
                     size = 0.0
                 bins[-1].append(file)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import Relation, TableSpec
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.land.quarantine_query import BOOK, DISCARD, ID_LENGTH
 from sqlrun.publish.environment_paths import system_folder
@@ -99,7 +100,7 @@ def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | No
     delta_table.follow(path, table)
     with delta_table.explained(f"the table of quarantined lines {path} can't be written"):
         if table.version() % COMPACT_EVERY == 0:
-            delta_table.compact(path)
+            delta_vacuum.compact(path)
     storage_of(path).sync(path)
 
 

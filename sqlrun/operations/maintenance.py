@@ -174,7 +174,7 @@ def _compact(path: str, done: Done, version: int | None = None) -> int:
 
     `version`: only if the table is still at this version; another build may have changed it during a suspension.
     """
-    merged, made = delta_table.compact(path, version)
+    merged, made = delta_vacuum.compact(path, version)
     done.merged += merged
     done.made += made
     head = delta_table.head(path)

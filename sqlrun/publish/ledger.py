@@ -18,6 +18,7 @@ from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import commit as delta_commit
 from sqlrun.engines.delta import own_append, table_pool
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
 from sqlrun.publish import hash_chain, warehouse_format
@@ -297,7 +298,7 @@ class Ledger:
         self._append((tick, "published", as_of, at, holder, to_json(tables)), after, own_commit)
         self._storage.sync(self.warehouse)
         if tick % COMPACT_EVERY == 0:
-            delta_table.compact(self.path)
+            delta_vacuum.compact(self.path)
 
     def _append(self, values: tuple[Any, ...], after: int | None, own_commit: bool) -> int:
         """Append a row; return the ledger's version. `values` are those of `hash_chain.SEALED` before the last."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.engine_api import Receipt, StoredColumn, TableSpec
 from sqlrun.engines.delta import own_append, table_pool
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.outcome import Level
@@ -85,7 +86,7 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int, *, own_commi
     try:
         before, after = _appended(table, rows, tick, own_commit)
         if tick % COMPACT_EVERY == 0:
-            delta_table.compact(table.path)
+            delta_vacuum.compact(table.path)
     except Exception as error:  # a table of that name with other columns raises another error for each type
         message = first_line(error) or type(error).__name__
         raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {message}") from error

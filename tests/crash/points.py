@@ -87,7 +87,7 @@ UPKEEP = (
     {
         # Each tick lands lines; `mart_best`, for example, stays the same in a third of them.
         "before files are put together": Point(
-            "sqlrun.engines.delta.table:compact", when=lambda path, *_: Path(path).parent.name == "stg_lines"
+            "sqlrun.engines.delta.vacuum:compact", when=lambda path, *_: Path(path).parent.name == "stg_lines"
         ),
         "before files are deleted": Point("sqlrun.engines.delta.vacuum:vacuum", turn=4),
     }

@@ -212,7 +212,7 @@ def test_every_version_has_its_own_rows(tmp_path: Path) -> None:
 
     delta_vacuum.vacuum(spec.path, timedelta(0))
     assert seen(engine, spec) == before == held(spec.path)
-    delta_table.compact(spec.path)
+    delta_vacuum.compact(spec.path)
     delta_vacuum.vacuum(spec.path, timedelta(0))
     assert seen(engine, spec) == before == held(spec.path)
     write(engine, spec, 9, merging(rows("('k9', 0, 10, true)")))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import count
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from sqlrun.engine_api import Append
 from sqlrun.engines.delta import file_layout
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.engines.delta.file_layout import FAR_TOO_DEAD, LARGE, MOST_DEAD, Standing, rewritten, rows_of_each
 from sqlrun.engines.duckdb import copy as duckdb_copy
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -91,6 +96,51 @@ def test_a_large_partition_is_divided_and_written_again_in_parts(
     assert max(written) > 25_000 and sorted(written)[-2] < 16_000
     assert len(files(spec.path)) >= 4
     assert {row["k"]: row["n"] for row in seen(engine, spec)} == expected
+    assert seen(engine, spec) == held(spec.path)
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_compaction_leaves_what_merges_write_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: bool
+) -> None:
+    """A MERGE would divide a large file of the newest day. An old day becomes one file once, not with each late row."""
+    monkeypatch.setattr(file_layout, "SMALL", 1_000)
+    monkeypatch.setattr(file_layout, "ROW_GROUP", 2_048)
+    engine, spec = DuckDBEngine(), replace(spec_of(tmp_path, "date", ("v",)), vectors=vectors)
+    engine.create(spec)
+    kinds = {"date '2026-01-01'": 10, "date '2026-01-02'": 8_000, "date '2026-01-03'": 8_000, "null": 10}
+    days = ("2026-01-01", "2026-01-02", "2026-01-03", None)
+    ticks = count(1)
+
+    def append(day: str, number: int) -> None:
+        tick = next(ticks)
+        write(engine, spec, tick, Append(f"select '{tick}.' || i as k, {day} as v, 0 as n from range({number}) r(i)"))
+
+    def files_of_days() -> list[int]:
+        found = Counter(file["partition.v"] for file in delta_table.files_at(delta_table.open_table(spec.path)))
+        return [found[day and date.fromisoformat(day)] for day in days]
+
+    for day, number in [*kinds.items()] * 3:
+        append(day, number)
+    expected = seen(engine, spec)
+    assert files_of_days() == [3, 3, 3, 3]
+
+    merged, made = delta_vacuum.compact(spec.path)
+    next(ticks)
+
+    # delta-rs has no filter that finds NULL.
+    assert files_of_days() == ([1, 1, 3, 3] if vectors else [1, 1, 1, 1])
+    assert (merged, made) == ((6, 2) if vectors else (12, 4))
+    assert seen(engine, spec) == held(spec.path) == expected
+    (large,) = (path for path in files(spec.path) if "2026-01-02" in path)
+    footer = pq.read_metadata(Path(spec.path) / large)
+    assert footer.row_group(0).column(0).compression == "SNAPPY"
+    assert max(footer.row_group(n).num_rows for n in range(footer.num_row_groups)) <= 2_048
+    assert delta_vacuum.compact(spec.path) == (0, 0)
+
+    append("date '2026-01-02'", 10)
+    append("date '2026-01-02'", 10)
+    assert delta_vacuum.compact(spec.path) == ((0, 0) if vectors else (3, 1))
     assert seen(engine, spec) == held(spec.path)
 
 

@@ -311,7 +311,7 @@ def test_a_table_accepts_merges_after_checkpoint_restore_compaction_and_vacuum(t
     engine.restore(spec.path, 9)
     assert [row["n"] for row in held(spec.path)] == [9, 7, 8]
     write(engine, spec, 13, merging(rows("('7', 7, 7, true)")))
-    delta_table.compact(spec.path)
+    delta_vacuum.compact(spec.path)
     delta_vacuum.vacuum(spec.path, timedelta(0))
     write(engine, spec, 15, merging(rows("('7', 7, 8, true)")))
 

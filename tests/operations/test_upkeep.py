@@ -404,20 +404,20 @@ def test_a_table_that_another_build_wrote_to_is_not_compacted(site: Site, monkey
     """The other build's published version stays the newest, even if it came right before the compaction."""
     name, end, other = "stg_order_events", START + (TICKS + 1) * FIVE, Site(site.root, DuckDBEngine())
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
-    real = delta_table.compact
+    real = delta_vacuum.compact
 
     def overtaken(path: str, *rest: Any) -> Any:
         if path.endswith(tick_of(site.ledger).tables[name].path):
-            monkeypatch.setattr(delta_table, "compact", real)
+            monkeypatch.setattr(delta_vacuum, "compact", real)
             assert other.tick(end).published
         return real(path, *rest)
 
-    monkeypatch.setattr(delta_table, "compact", overtaken)
+    monkeypatch.setattr(delta_vacuum, "compact", overtaken)
     with pytest.raises(EngineError, match="another writer changed"):
         maintained(site, 1)
 
     now = tick_of(other.ledger).tables[name]
-    assert delta_table.compact is real
+    assert delta_vacuum.compact is real
     assert delta_table.head(f"{site.warehouse}/{now.path}") == now.version
     assert differences(site, end) == {}
 

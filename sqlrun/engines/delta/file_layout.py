@@ -1,4 +1,4 @@
-"""Choice between rewriting a file and marking its rows as deleted, for a MERGE. Pure.
+"""Choice between rewriting a file and marking its rows as deleted, for a MERGE, and of partitions to compact. Pure.
 
 A MERGE must not take much longer than the one before it. So a large partition has several files, and of those with too
 many deleted rows a MERGE rewrites one.
@@ -6,9 +6,12 @@ many deleted rows a MERGE rewrites one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 # Maximum number of live rows that are copied: this costs no more than a mark and leaves a file without deleted rows.
 COPIED = 10_000
@@ -20,6 +23,17 @@ FAR_TOO_DEAD = 0.6
 TIER = 4
 # Number of rows of the largest files of a partition, if they are less than a quarter of it.
 LARGE = 1_000_000
+# Size in bytes of a file that compaction makes; larger ones stay.
+COMPACTED = 100 * 1024 * 1024
+# Number of rows up to which compaction makes one file of any partition.
+SMALL = 100_000
+# Share of a larger partition's rows in one file that makes compaction leave the partition as it is, and the number of
+# files of which it leaves no partition: MERGEs leave fewer.
+MOST_ROWS, MANY_FILES = 0.8, 25
+# Number of rows of larger partitions above which the next compaction does the rest: a tick waits for it.
+AT_ONCE = 2_000_000
+# Number of rows of a row group: threads share a file by its row groups, and readers skip row groups by their ranges.
+ROW_GROUP = 40_960
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +69,32 @@ def rows_of_each(new: int, rows: int) -> int | None:
     """
     files = round(new / largest(rows))
     return -(-new // files) if files > 1 else None
+
+
+def compacted(partitions: Mapping[Key, Collection[int]], growing: Collection[Key]) -> list[Key]:
+    """Return the partitions of which compaction makes one file each, or one for each 100 MB.
+
+    `partitions`: the live rows of each one's smaller files. MERGEs add to `growing` ones, and would divide a large file
+    again. Others get few rows: one file makes the log short, because a MERGE marks rows of most files. A few late rows
+    don't make it written again. If large partitions have too many rows for one compaction, the first ones are chosen.
+
+    >>> compacted({"today": [900_000, 900_000], "yesterday": [900_000, 900_000], "before": [1_800_000, 900]}, ["today"])
+    ['yesterday']
+    >>> compacted({"today": [1_800, 900], "c": [900_000] * 2, "b": [900_000] * 2, "a": [900, 90]}, ["today"])
+    ['today', 'c', 'a']
+    """
+    found, large = [], 0
+    for key, rows in partitions.items():
+        every, most = sum(rows), max(rows, default=0)
+        one = every <= SMALL or (key not in growing and most < every * MOST_ROWS)
+        if len(rows) < (2 if one else MANY_FILES):
+            continue
+        if every > SMALL:
+            if large and large + every > AT_ONCE:
+                continue
+            large += every
+        found.append(key)
+    return found
 
 
 def rewritten(files: Iterable[Standing], new: int) -> frozenset[str]:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from sqlglot import exp
 
 from sqlrun.engine_api import StoredColumn, TableSpec
-from sqlrun.engines.delta import answers, deletion_vectors, foreign_commits, log_faults, table_facts
+from sqlrun.engines.delta import answers, deletion_vectors, file_layout, foreign_commits, log_faults, table_facts
 from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
 from sqlrun.runtime import arrow_rows
@@ -26,7 +26,7 @@ from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties
 
 # The ledger, restores and `verify` read versions up to this age.
 PROPERTIES = {
@@ -215,6 +215,13 @@ def hooks() -> PostCommitHookProperties:
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def layout() -> WriterProperties:
+    """Return the layout of sqlrun's own files: delta-rs' Zstandard and row groups of a million rows scan slowly."""
+    from deltalake import WriterProperties
+
+    return WriterProperties(compression="SNAPPY", max_row_group_size=file_layout.ROW_GROUP)
 
 
 def ours(how: str, *, alone: bool = False) -> CommitProperties:
@@ -452,20 +459,6 @@ def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
         else:
             found.append((version, version))
     return found
-
-
-def compact(path: str, head: int | None = None) -> tuple[int, int]:
-    """Compact a table's small files; return the number of files before and after.
-
-    With `head`, only if it is the newest version; delta-rs tolerates a commit that comes in the meantime.
-    Raises: EngineError if another writer interfered.
-    """
-    table = open_table(path)
-    require_head(path, head, table)
-    mark = ours("upkeep")
-    write = partial(table.optimize.compact, commit_properties=mark, post_commithook_properties=hooks())
-    metrics = answers.received(table, mark, write) or {"numFilesRemoved": 0, "numFilesAdded": 0}
-    return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
 
 
 def committed_at(path: str, version: int) -> datetime | None:

@@ -1,20 +1,74 @@
-"""Deletion of files and log entries that no retained version of a Delta table needs. Shell: Delta files."""
+"""Compaction, and deletion of files and log entries that no version of a table needs. Shell: Delta files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines.delta import deletion_vectors, state
+from sqlrun.engines.delta import answers, deletion_vectors, file_layout, state, stats
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Entry
 
 # Longer than Delta's checkpoints keep a removal (`deletedFileRetentionDuration`), and longer than any write takes.
 FORGOTTEN = timedelta(days=30)
+
+
+def compact(path: str, head: int | None = None) -> tuple[int, int]:
+    """Compact a table's small files; return the number of files before and after.
+
+    With `head`, only if it is the newest version; delta-rs tolerates a commit that comes in the meantime.
+    Raises: EngineError if another writer interfered.
+    """
+    table = delta_table.open_table(path)
+    delta_table.require_head(path, head, table)
+    chosen = _compacted(table)
+    if chosen is not None and not chosen[2]:
+        return 0, 0
+    mark = delta_table.ours("upkeep")
+    write = partial(
+        table.optimize.compact,
+        partition_filters=chosen and [chosen],
+        target_size=file_layout.COMPACTED,
+        writer_properties=delta_table.layout(),
+        commit_properties=mark,
+        post_commithook_properties=delta_table.hooks(),
+    )
+    metrics = answers.received(table, mark, write) or {"numFilesRemoved": 0, "numFilesAdded": 0}
+    return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
+
+
+def _compacted(table: Any) -> tuple[str, str, list[str]] | None:
+    """Return the filter of the partitions to compact, perhaps without a value; None for the whole table.
+
+    Of a table that MERGEs change, `file_layout` chooses them. The filter has the first partition column only.
+    """
+    if not delta_table.VECTORS.items() <= table.metadata().configuration.items():
+        return None
+    names = table.metadata().partition_columns
+    partitions: dict[tuple[Any, ...], list[int]] = {}
+    for file in delta_table.files_at(table):
+        if file.get("num_records") is None:
+            return None
+        rows = partitions.setdefault(tuple(file[f"partition.{name}"] for name in names), [])
+        rows += [file["num_records"]] if file["size_bytes"] < file_layout.COMPACTED else []
+    # Of days and times, MERGEs add to the newest; a partition by anything else gets rows all the time.
+    days = sorted({key[0] for key in partitions if key and isinstance(key[0], date)}, reverse=True)
+    ordered = [*(key for day in days for key in partitions if key[0] == day), *partitions]
+    growing = [key for key in partitions if not days or key[0] == days[0]]
+    chosen = set(file_layout.compacted({key: partitions[key] for key in ordered}, growing))
+    if all(len(rows) < 2 for key, rows in partitions.items() if key not in chosen):
+        return None
+    try:
+        # A filter finds no NULL.
+        texts = {text for value, *_ in filter(None, chosen) if (text := stats.partition_text(value)) is not None}
+    except ValueError:
+        return None
+    return names[0] if names else "", "in", sorted(texts)
 
 
 def vacuum(path: str, age: timedelta) -> int:

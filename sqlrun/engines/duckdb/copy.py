@@ -13,6 +13,7 @@ from sqlrun.engine_api import StoredColumn, TableSpec, Write
 from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
+from sqlrun.engines.delta.file_layout import ROW_GROUP
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.row_order import RowOrder
 from sqlrun.engines.duckdb.scan import listed
@@ -21,8 +22,6 @@ from sqlrun.transpile.writer import identifier, names, string, type_name
 
 # Additional columns of `_hits`: the operation, and a row's file and position.
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
-# Two threads share a file by its row groups, and readers skip row groups by their ranges.
-ROW_GROUP = 40_960
 LAYOUT = "format parquet, compression snappy, return_stats, overwrite_or_ignore"
 LARGEST = "file_size_bytes 134217728"
 # Maximum number of rows that one statement writes to several partitions: it holds them in memory.
