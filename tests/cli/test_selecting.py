@@ -70,6 +70,7 @@ def test_ls_lists_sources(tmp_path: Path) -> None:
     assert "source:shop.shop.orders" in run(tmp_path, "ls", "--output", "fqn").output
 
 
+@pytest.mark.slow
 def test_every_command_that_selects_takes_several(shop: Path) -> None:
     assert run(shop, "build", "-s", "+a", "b", "-q").exit_code == 0
     for words in ("compile", "test", "check", "plan", "verify --limit 3", "history"):

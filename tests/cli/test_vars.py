@@ -27,6 +27,7 @@ def ids(root: Path, *words: str) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
+@pytest.mark.slow
 def test_a_build_computes_another_query(shop: Path) -> None:
     assert run(shop, "build").exit_code == 0
     assert ids(shop) == [2]

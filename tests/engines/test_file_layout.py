@@ -76,6 +76,7 @@ def test_a_large_file_waits_for_another_one_unless_most_of_it_is_dead(dead: floa
     assert rewritten(files, 4) == (frozenset("0123") if dead == FAR_TOO_DEAD else frozenset("3"))
 
 
+@pytest.mark.slow
 def test_a_large_partition_is_divided_and_written_again_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_large_partition_is_divided_and_written_again_in_parts(
     assert seen(engine, spec) == held(spec.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", [True, False])
 def test_compaction_leaves_what_merges_write_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: bool

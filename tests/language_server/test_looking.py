@@ -105,6 +105,7 @@ def test_open_models_and_those_that_they_read_are_traced(tmp_path: Path) -> None
     assert looker.look({"models/days.sql": "selec"}).origins["days"].keys() == {"id", "total"}
 
 
+@pytest.mark.slow
 def test_a_huge_text_is_a_problem(tmp_path: Path) -> None:
     look = Looker(written(tmp_path)).look({"models/days.sql": DAYS + "-- a\n" * 250_000})
 

@@ -20,6 +20,7 @@ def settings_restored() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.slow
 def test_a_collection_traverses_few_objects_while_the_server_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands of the CLI raise the thresholds, and one collection of 200,000 objects takes 80 ms beside ticks."""
     seen: list[tuple[int, bool]] = []

@@ -49,6 +49,7 @@ def edit(lake: Lake, change: Callable[[list[dict[str, Any]]], None], version: in
     file.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
+@pytest.mark.slow
 def test_a_tick_reads_what_changed(tmp_path: Path) -> None:
     """Appended rows, a compaction, and a copy of the same rows: the cost is that of the change."""
     lake = lake_of(tmp_path)

@@ -8,6 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sqlrun.decoding import transaction_marks
 from sqlrun.decoding.change_events import ChangeEvents
 from sqlrun.engine_api import Engine
@@ -60,6 +62,7 @@ def site(folder: Path, engine: Engine) -> Site:
     return change_site.written(folder, engine, sources, models)
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_the_database(tmp_path: Path) -> None:
     """A key changed, a row was deleted, the binlog changed its file, a table was truncated, a column came."""
     holds(site(tmp_path, DuckDBEngine()))
