@@ -146,6 +146,32 @@ def test_compaction_leaves_what_merges_write_again(
     assert seen(engine, spec) == held(spec.path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "small", "large"),
+    [
+        ("string", "'a b%/=é'''", "'x'"),
+        ("int", "-1", "2"),
+        ("boolean", "true", "false"),
+        ("timestamp", "timestamptz '2026-01-01 00:00:00.004+00'", "timestamptz '2026-01-02 00:00:00+00'"),
+    ],
+)
+def test_small_partitions_of_any_type_are_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, small: str, large: str
+) -> None:
+    """delta-rs finds them by their values as the log spells them; the large one gets rows all the time."""
+    monkeypatch.setattr(file_layout, "SMALL", 1_000)
+    engine, spec = DuckDBEngine(), replace(spec_of(tmp_path, kind, ("v",)), vectors=True)
+    engine.create(spec)
+    for tick, (value, number) in enumerate([(small, 10), (large, 2_000)] * 3, 1):
+        new = f"select '{tick}.' || i as k, {value} as v, 0 as n from range({number}) r(i)"
+        write(engine, spec, tick, Append(new))
+
+    assert delta_vacuum.compact(spec.path) == (3, 1)
+
+    assert sorted(files(spec.path).values()) == [30, 2_000, 2_000, 2_000]
+    assert seen(engine, spec) == held(spec.path)
+
+
 def files(path: str) -> dict[str, int]:
     """Return a table's files with their numbers of live rows."""
     table = delta_table.open_table(path)
