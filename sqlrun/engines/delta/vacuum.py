@@ -56,8 +56,10 @@ def _compacted(table: Any) -> tuple[str, str, list[str]] | None:
             return None
         rows = partitions.setdefault(tuple(file[f"partition.{name}"] for name in names), [])
         rows += [file["num_records"]] if file["size_bytes"] < file_layout.COMPACTED else []
-    # Of days and times, MERGEs add to the newest; a partition by anything else gets rows all the time.
-    days = sorted({key[0] for key in partitions if key and isinstance(key[0], date)}, reverse=True)
+    # Of days and times, MERGEs add to the newest, but faulty clocks send days of the future. A partition by anything
+    # else gets rows all the time.
+    until = (datetime.now(timezone.utc) + timedelta(days=1)).date()
+    days = sorted({key[0] for key in partitions if key and _is_day(key[0], until)}, reverse=True)
     ordered = [*(key for day in days for key in partitions if key[0] == day), *partitions]
     growing = [key for key in partitions if not days or key[0] == days[0]]
     chosen = set(file_layout.compacted({key: partitions[key] for key in ordered}, growing))
@@ -69,6 +71,15 @@ def _compacted(table: Any) -> tuple[str, str, list[str]] | None:
     except ValueError:
         return None
     return names[0] if names else "", "in", sorted(texts)
+
+
+def _is_day(value: Any, until: date) -> bool:
+    """Return whether a partition's value is a day or a time, at most on the day `until`.
+
+    >>> [_is_day(value, date(2026, 1, 2)) for value in (date(2026, 1, 2), datetime(2026, 1, 3), "2026-01-01")]
+    [True, False, False]
+    """
+    return isinstance(value, date) and (value.date() if isinstance(value, datetime) else value) <= until
 
 
 def vacuum(path: str, age: timedelta) -> int:
