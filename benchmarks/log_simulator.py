@@ -213,7 +213,7 @@ class Table:
         target = file_layout.COMPACTED
         smaller = {p: [f for f in self.files[p] if f.size < target] for p in sorted(self.files, reverse=True)}
         live = {partition: [file.live for file in files] for partition, files in smaller.items()}
-        for partition in file_layout.compacted(live, [*smaller][:1]) if self.merged else smaller:
+        for partition in file_layout.compacted(live, set([*smaller][:1])) if self.merged else smaller:
             small, size = smaller[partition], 0.0
             bins: list[list[File]] = [[]]
             for file in sorted(small, key=lambda file: file.size):

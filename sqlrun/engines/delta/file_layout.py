@@ -6,7 +6,7 @@ many deleted rows a MERGE rewrites one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
@@ -71,16 +71,16 @@ def rows_of_each(new: int, rows: int) -> int | None:
     return -(-new // files) if files > 1 else None
 
 
-def compacted(partitions: Mapping[Key, Collection[int]], growing: Collection[Key]) -> list[Key]:
+def compacted(partitions: Mapping[Key, Collection[int]], growing: Set[Key]) -> list[Key]:
     """Return the partitions of which compaction makes one file each, or one for each 100 MB.
 
     `partitions`: the live rows of each one's smaller files. MERGEs add to `growing` ones, and would divide a large file
     again. Others get few rows: one file makes the log short, because a MERGE marks rows of most files. A few late rows
     don't make it written again. If large partitions have too many rows for one compaction, the first ones are chosen.
 
-    >>> compacted({"today": [900_000, 900_000], "yesterday": [900_000, 900_000], "before": [1_800_000, 900]}, ["today"])
+    >>> compacted({"today": [900_000, 900_000], "yesterday": [900_000, 900_000], "before": [1_800_000, 900]}, {"today"})
     ['yesterday']
-    >>> compacted({"today": [1_800, 900], "c": [900_000] * 2, "b": [900_000] * 2, "a": [900, 90]}, ["today"])
+    >>> compacted({"today": [1_800, 900], "c": [900_000] * 2, "b": [900_000] * 2, "a": [900, 90]}, {"today"})
     ['today', 'c', 'a']
     """
     found, large = [], 0

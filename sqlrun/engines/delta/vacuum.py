@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
+from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote
 
 from sqlrun.engines.delta import answers, deletion_vectors, file_layout, state, stats
+from sqlrun.engines.delta import commit as delta_commit
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.storage.factory import storage_of
 from sqlrun.storage.storage import Entry
@@ -27,12 +29,12 @@ def compact(path: str, head: int | None = None) -> tuple[int, int]:
     table = delta_table.open_table(path)
     delta_table.require_head(path, head, table)
     chosen = _compacted(table)
-    if chosen is not None and not chosen[2]:
+    if chosen == []:
         return 0, 0
     mark = delta_table.ours("upkeep")
     write = partial(
         table.optimize.compact,
-        partition_filters=chosen and [chosen],
+        partition_filters=None if chosen is None else [(table.metadata().partition_columns[0], "in", chosen)],
         target_size=file_layout.COMPACTED,
         writer_properties=delta_table.layout(),
         commit_properties=mark,
@@ -42,12 +44,12 @@ def compact(path: str, head: int | None = None) -> tuple[int, int]:
     return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
 
 
-def _compacted(table: Any) -> tuple[str, str, list[str]] | None:
-    """Return the filter of the partitions to compact, perhaps without a value; None for the whole table.
+def _compacted(table: Any) -> list[str] | None:
+    """Return the values of the first partition column whose partitions to compact; None for the whole table.
 
-    Of a table that MERGEs change, `file_layout` chooses them. The filter has the first partition column only.
+    Of a table that MERGEs change, `file_layout` chooses the partitions.
     """
-    if not delta_table.VECTORS.items() <= table.metadata().configuration.items():
+    if not delta_commit.marks(table):
         return None
     names = table.metadata().partition_columns
     partitions: dict[tuple[Any, ...], list[int]] = {}
@@ -59,18 +61,17 @@ def _compacted(table: Any) -> tuple[str, str, list[str]] | None:
     # Of days and times, MERGEs add to the newest, but faulty clocks send days of the future. A partition by anything
     # else gets rows all the time.
     until = (datetime.now(timezone.utc) + timedelta(days=1)).date()
-    days = sorted({key[0] for key in partitions if key and _is_day(key[0], until)}, reverse=True)
-    ordered = [*(key for day in days for key in partitions if key[0] == day), *partitions]
-    growing = [key for key in partitions if not days or key[0] == days[0]]
-    chosen = set(file_layout.compacted({key: partitions[key] for key in ordered}, growing))
+    dated = sorted((key for key in partitions if key and _is_day(key[0], until)), key=itemgetter(0), reverse=True)
+    growing = {key for key in dated if key[0] == dated[0][0]} or partitions.keys()
+    chosen = set(file_layout.compacted({key: partitions[key] for key in [*dated, *partitions]}, growing))
     if all(len(rows) < 2 for key, rows in partitions.items() if key not in chosen):
         return None
     try:
         # A filter finds no NULL.
-        texts = {text for value, *_ in filter(None, chosen) if (text := stats.partition_text(value)) is not None}
+        texts = {text for value, *_ in chosen if (text := stats.partition_text(value)) is not None}
     except ValueError:
         return None
-    return names[0] if names else "", "in", sorted(texts)
+    return sorted(texts)
 
 
 def _is_day(value: Any, until: date) -> bool:
