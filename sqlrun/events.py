@@ -58,7 +58,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Note:
     """A note about the tick as a whole, before its first step. `is_news`: the tick changes a table by it."""
 
     text: str
@@ -159,5 +159,5 @@ class TickResult:
         return self.published
 
 
-Event = Started | Told | NodeResult | CheckResult
+Event = Started | Note | NodeResult | CheckResult
 Listener = Callable[[Event], None]

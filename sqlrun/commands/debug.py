@@ -120,7 +120,7 @@ def _race(warehouse: str, folder: str) -> tuple[str, bool]:
     storage, file = storage_of(warehouse), f"{folder}/race"
     answers = [storage.put_if_absent(file, text, synced=False) for text in (b"first", b"second")]
     fine = answers == [True, False] and storage.read(file) == b"first"
-    told = (
+    outcome = (
         "ok"
         if fine
         else (
@@ -128,7 +128,7 @@ def _race(warehouse: str, folder: str) -> tuple[str, bool]:
             "writes on condition (If-None-Match)"
         )
     )
-    return f"commit race       {told}", fine
+    return f"commit race       {outcome}", fine
 
 
 def _table_tries(engine: Engine, folder: str) -> Iterator[tuple[str, bool]]:

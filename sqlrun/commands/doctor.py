@@ -36,7 +36,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
             for each in environments.all_of(ledger)
         ]
         records = [found for each in books for found in each]
-        wrong = _told(ledger, records, repair, clock, console)
+        wrong = _report(ledger, records, repair, clock, console)
         if any((each[0].findings or each[0].foreign) and (not repair or each[0].refused) for each in books):
             console.lines(["Restore the ledger first; the doctor checks the tables after that."])
             return 1
@@ -44,7 +44,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
             each.require_chain()
         published = ledger.read().published
         tables = [doctor.of_table(ledger, subject, deep=True) for subject in subjects(ledger, published)]
-        wrong += _told(ledger, tables, repair, clock, console)
+        wrong += _report(ledger, tables, repair, clock, console)
         wrong += sum(_behind(each, repair, console) for each in environments.all_of(ledger))
         refused = [finding for found in tables for finding in found.refused]
         if refused and published is not None:
@@ -94,8 +94,8 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
         version, lands = -1, storage.is_folder(f"{root}/{checkpoint.path_of(path)}")
         if path in shown:
             version, lands = shown[path][1].version, bool(shown[path][1].where)
-        told, project = doctor.advice(name, lands=lands), ledger.project
-        yield Subject(name, path, version, kept.get(path, -1), lands, advice=told, project=project)
+        advice, project = doctor.advice(name, lands=lands), ledger.project
+        yield Subject(name, path, version, kept.get(path, -1), lands, advice=advice, project=project)
 
 
 def newest_whole(ledger: Ledger, published: Published) -> int | None:
@@ -111,11 +111,11 @@ def _whole(ledger: Ledger, name: str, path: str, version: int) -> bool:
     return not found.refused
 
 
-def _told(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
+def _report(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
     """Print all findings, and repair them with `repair`; return the number of findings left."""
     console.lines(str(finding) + "." for each in found for finding in each.findings)
     others_left = sum(_taken_back(ledger.warehouse, each, repair, console) for each in found if each.foreign)
-    return others_left + _set_aside(ledger, found, repair, clock, console)
+    return others_left + _move_damaged(ledger, found, repair, clock, console)
 
 
 def _taken_back(warehouse: str, found: Found, repair: bool, console: Console) -> int:
@@ -138,7 +138,7 @@ def _taken_back(warehouse: str, found: Found, repair: bool, console: Console) ->
     return 1 if seen else 0
 
 
-def _set_aside(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
+def _move_damaged(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
     left = sum(len(each.findings) for each in found)
     moves = [path for each in found if not each.refused for path in each.moves]
     if not moves:

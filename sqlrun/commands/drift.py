@@ -50,7 +50,7 @@ def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> i
     if as_json:
         console.raw(json.dumps([_as_json(each) for each in found], indent=2, ensure_ascii=False))
     else:
-        console.lines(_told(found))
+        console.lines(_report_lines(found))
     if write:
         console.lines([line for each in found for line in _write(root, each)])
     return 0
@@ -111,7 +111,7 @@ def _as_json(found: Found) -> dict[str, object]:
     }
 
 
-def _told(found: list[Found]) -> list[str]:
+def _report_lines(found: list[Found]) -> list[str]:
     lines: list[str] = []
     rows = [_row(each.source, drift) for each in found for drift in each.drifts]
     if rows:

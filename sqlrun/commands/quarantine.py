@@ -45,7 +45,7 @@ def list_queues(root: Path, select: tuple[str, ...], name: str | None, env: str 
             f'{{"queues": {log_lines.as_json(map(asdict, counts))}, "discarded": {log_lines.as_json(discarded)}}}'
         )
     else:
-        Console().lines(_told(found, counts, discarded))
+        Console().lines(_listing(found, counts, discarded))
     return 0
 
 
@@ -66,7 +66,7 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
     raise UsageError(f"no line has landed in {ledger.warehouse} yet. Run `sqlrun build` with the same profile.")
 
 
-def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, Any]]) -> list[str]:
+def _listing(found: list[Queue], counts: list[Counted], discarded: list[dict[str, Any]]) -> list[str]:
     lines = []
     if counts:
         rows = [_row(each) for each in counts]
@@ -175,12 +175,12 @@ def discard_lines(
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.DISCARD, now, because.strip())
-    told = [
+    lines = [
         f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` shows who did it, and why."
     ]
     if asked:
-        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before that.")
-    Console().lines(told)
+        lines.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before that.")
+    Console().lines(lines)
     return 0
 
 
@@ -190,10 +190,10 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
-    told = [f"The next build evaluates {text_table.counted(count, 'line')} of {model} again, like new lines."]
+    lines = [f"The next build evaluates {text_table.counted(count, 'line')} of {model} again, like new lines."]
     if asked:
-        told.append(f"{_are(asked)} scheduled for it already.")
-    Console().lines(told)
+        lines.append(f"{_are(asked)} scheduled for it already.")
+    Console().lines(lines)
     return 0
 
 

@@ -61,11 +61,11 @@ def audit_sources(
         table = [(*key, *line_sums.of(found).numbers.values()) for key, found in groups.items()]
         sums = line_sums.of(rows)
         console.table((*keys, *NUMBERS), table, sums.arithmetic(), "--json")
-        console.lines(_told(sums))
+        console.lines(_notes(sums))
     return int(any(row["unexplained"] for row in rows))
 
 
-def _told(sums: LineSums) -> list[str]:
+def _notes(sums: LineSums) -> list[str]:
     """Return a line for each accepted loss, and the numbers of dropped lines by reason."""
     lines = [
         f"Lost in tick {one.tick}: {one.what}. Accepted by {', '.join(filter(None, (one.by, one.at)))}."

@@ -151,12 +151,12 @@ def _unread(parts: Mapping[str, str]) -> tuple[str, ...]:
     if not parts:
         return ()
     # Names and headers may have line breaks, which would look like lines of sqlrun's own.
-    told = [escaped(f"{part}: {reason}") for part, reason in sorted(parts.items())]
-    them = "1 file that can't be read" if len(told) == 1 else f"{len(told):,} files that can't be read"
-    more = f"; and {len(told) - SHOWN:,} more" if len(told) > SHOWN else ""
+    faults = [escaped(f"{part}: {reason}") for part, reason in sorted(parts.items())]
+    them = "1 file that can't be read" if len(faults) == 1 else f"{len(faults):,} files that can't be read"
+    more = f"; and {len(faults) - SHOWN:,} more" if len(faults) > SHOWN else ""
     return (
         f"sqlrun left out {them}, and tries again in each tick. Replace or move what is broken: "
-        f"{'; '.join(told[:SHOWN])}{more}",
+        f"{'; '.join(faults[:SHOWN])}{more}",
     )
 
 
@@ -245,10 +245,10 @@ def withdrawn(reading: Reading) -> Committed:
 
 def _lost(landing: Landing, losses: tuple[Loss, ...]) -> SourceError:
     """Return the error for lines that the source no longer has."""
-    told = "; ".join(loss.what for loss in losses)
+    details = "; ".join(loss.what for loss in losses)
     name = landing.table.name
     return SourceError(
-        f"SR747 {name} can't land {landing.source.location}: {told}. Nothing of this source lands until you decide. "
+        f"SR747 {name} can't land {landing.source.location}: {details}. Nothing of this source lands until you decide. "
         f"Restore the lines, or record their loss and continue: sqlrun source accept-loss {name}",
         model=name,
     )

@@ -44,7 +44,7 @@ class _Drawing:
         self.lineage, self.deciding = lineage, deciding
         self.lines: list[str] = []
         self._drawn: set[Value] = set()
-        self._told: dict[tuple[str, str], Value] = {}
+        self._first_values: dict[tuple[str, str], Value] = {}
 
     def sources(self, value: Value) -> list[Value]:
         """Return the direct origins of a value."""
@@ -55,13 +55,13 @@ class _Drawing:
         left = [(start, "", "")]
         while left:
             value, first, rest = left.pop()
-            below, told = children(value), self._told_of(value)
-            if value in self._drawn and (below or told):
+            below, details = children(value), self._details(value)
+            if value in self._drawn and (below or details):
                 self.lines.append(f"{first}{value}  (above)")
                 continue
             self._drawn.add(value)
             self.lines.append(f"{first}{value}{self._type(value)}")
-            self.lines += [f"{rest}{'│' if below else ' '}  {line}" for line in told]
+            self.lines += [f"{rest}{'│' if below else ' '}  {line}" for line in details]
             nodes = [(child, f"{rest}├─ ", f"{rest}│  ") for child in below[:-1]]
             nodes += [(child, f"{rest}└─ ", f"{rest}   ") for child in below[-1:]]
             left += reversed(nodes)
@@ -73,7 +73,7 @@ class _Drawing:
         kind = self.lineage.kind(item.node)
         return f"  {self.lineage.types[item.node][item.column]}{f', {kind}' if kind != 'model' else ''}"
 
-    def _told_of(self, value: Value) -> list[str]:
+    def _details(self, value: Value) -> list[str]:
         made = self.lineage.derive(value)
         lines = [f"{step.how}  {short(step.text)}  {step.place}" for step in made.steps]
         lines = lines or ([made.how] if made.how == "copied" else [])
@@ -81,9 +81,9 @@ class _Drawing:
             decided = [f"{node} ({', '.join(clauses)})" for node, clauses, _ in decides(self.lineage, value.item)]
             return [*lines, *([f"decides about rows of  {', '.join(decided)}"] if decided else [])]
         also = ", ".join(f"{item} ({', '.join(clauses)})" for item, clauses in made.also)
-        told = self._told.setdefault((value.item.node, also), value)
+        first = self._first_values.setdefault((value.item.node, also), value)
         if also:
-            lines.append(f"also depends on  {also if told == value else f'the same as {told}'}")
+            lines.append(f"also depends on  {also if first == value else f'the same as {first}'}")
         return lines
 
 

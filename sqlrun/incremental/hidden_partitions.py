@@ -97,9 +97,9 @@ def _guarded(statement: Statement, days: Sequence[str]) -> Statement:
 
 
 def _day(value: str, name: str) -> str:
-    told = f"SR736 the partition column `{name}` must be in years 1 to 9999. Filter such rows, or limit the value"
+    message = f"SR736 the partition column `{name}` must be in years 1 to 9999. Filter such rows, or limit the value"
     inside = f"({value}) is null or ({value}) between date '0001-01-01' and date '9999-12-31'"
-    return f"if({inside}, {value}, raise_error({string(told, 'spark')}))"
+    return f"if({inside}, {value}, raise_error({string(message, 'spark')}))"
 
 
 def _merged(statement: Merge, names: Mapping[str, str], kinds: Mapping[str, str], dialect: Dialect) -> Merge:

@@ -207,8 +207,8 @@ def _to_folder(folder: Path, model: str, tick: int, rows: Callable[[], Letters])
 
 
 def _line(row: Mapping[str, Any], model: str, tick: int) -> bytes:
-    told = {**row, "landed_at": row["landed_at"].isoformat(), "model": model, "tick": tick}
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+    record = {**row, "landed_at": row["landed_at"].isoformat(), "model": model, "tick": tick}
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
 def _message(row: Mapping[str, Any], model: str, tick: int) -> Outgoing:
@@ -241,8 +241,8 @@ def _read(file: str) -> dict[str, Mark]:
 
 
 def _put(file: str, marks: Mapping[str, Mark]) -> None:
-    told = {path: {"version": one.version, "tick": one.tick} for path, one in sorted(marks.items())}
+    entries = {path: {"version": one.version, "tick": one.tick} for path, one in sorted(marks.items())}
     try:
-        storage_of(file).put(file, json.dumps(told).encode(), synced=True)
+        storage_of(file).put(file, json.dumps(entries).encode(), synced=True)
     except OSError as error:
         raise EngineError(f"{file} can't be written: {error.strerror or error}") from error

@@ -66,7 +66,7 @@ def carry_out(context: TickContext, model: Compiled, version: int, at: datetime)
     rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=context.plan.number)
     context.assert_lock_held()
     quarantine_log.append(warehouse, env, rows)
-    return Replayed(written.version, written.version - version, _told(model.name, found))
+    return Replayed(written.version, written.version - version, _note(model.name, found))
 
 
 def _held(table: TablePlan, version: int) -> Relation:
@@ -194,7 +194,7 @@ def _outcomes(
     return found
 
 
-def _told(name: str, found: list[dict[str, Any]]) -> str:
+def _note(name: str, found: list[dict[str, Any]]) -> str:
     """Return the note of a replay: numbers by outcome, and the reasons of lines that are still in quarantine."""
     counts, reasons = Counter[str](), Counter[str]()
     for row in {row["id"]: row for row in found}.values():

@@ -37,7 +37,7 @@ class _Change:
     start: int
     end: int
     text: str
-    told: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
@@ -57,7 +57,7 @@ def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
         text = text[: change.start] + change.text + text[change.end :]
     if changes:
         _require_readable(text, source)
-    return Edited(text, tuple(told for c in changes for told in c.told), tuple(left))
+    return Edited(text, tuple(message for c in changes for message in c.messages), tuple(left))
 
 
 def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
@@ -99,13 +99,13 @@ def _changes(text: str, columns: list[Any], source: Source, drifts: Sequence[Dri
                 if not any(mark in text[:start].rstrip("\n").rpartition("\n")[2] for mark in MARKS):
                     indent = re.match(" *", text[start:])
                     maybe = f"; renamed to {drift.renamed}?" if drift.renamed else "."
-                    told = f"{drift.field}: marked as missing"
-                    yield _Change(start, start, f"{indent[0] if indent else ''}{MARK}{maybe}\n", (told,))
+                    message = f"{drift.field}: marked as missing"
+                    yield _Change(start, start, f"{indent[0] if indent else ''}{MARK}{maybe}\n", (message,))
             case "changed" | "widened" if column is not None:
                 kind = yaml_nodes.value(column, "data_type")
                 if kind is not None:
-                    told = f"{drift.field}: {drift.declared} became {drift.seen}"
-                    yield _Change(kind.start_mark.index, kind.end_mark.index, quoted_type(drift.seen), (told,))
+                    message = f"{drift.field}: {drift.declared} became {drift.seen}"
+                    yield _Change(kind.start_mark.index, kind.end_mark.index, quoted_type(drift.seen), (message,))
 
 
 def _added(text: str, last: Any, drifts: list[Drift]) -> _Change:

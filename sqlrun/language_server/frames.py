@@ -39,7 +39,7 @@ def nouns(values: list[Any]) -> list[Noun]:
     return [found.read(value, nothing) for value in values]
 
 
-def told(findings: tuple[Finding, ...], templates: tuple[Template, ...], origins: Origins) -> dict[str, Any]:
+def done_message(findings: tuple[Finding, ...], templates: tuple[Template, ...], origins: Origins) -> dict[str, Any]:
     """Return the message that ends a look."""
     one, other = form(tuple[Finding, ...]), form(tuple[Template, ...])
     assert one is not None and other is not None

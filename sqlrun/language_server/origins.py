@@ -35,7 +35,7 @@ class Traced:
         new = [query for name, (key, query) in chosen.items() if self._known.get(name, (None,))[0] != key]
         lineage = Lineage(prepared.project, prepared.graph, new)
         known = {name: self._known[name] for name in chosen if name in self._known}
-        known |= {query.name: (chosen[query.name][0], dict(_told(lineage, query))) for query in new}
+        known |= {query.name: (chosen[query.name][0], dict(_origin_texts(lineage, query))) for query in new}
         self._known, self.texts = known, {name: columns for name, (_, columns) in known.items()}
 
 
@@ -44,7 +44,7 @@ def _inputs(query: Query, queries: dict[str, Query]) -> object:
     return query.rendered.sql, tuple((ref, queries[ref].columns) for ref in query.rendered.refs if ref in queries)
 
 
-def _told(lineage: Lineage, query: Query) -> Iterator[tuple[str, str]]:
+def _origin_texts(lineage: Lineage, query: Query) -> Iterator[tuple[str, str]]:
     for name, item in zip(query.columns, lineage.columns(query.name), strict=True):
         yield name, _text(lineage.derive(Value(item)))
 

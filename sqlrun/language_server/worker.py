@@ -41,7 +41,7 @@ def main() -> None:
         for part in frames.chunks(sent.get(root, {}), look.nouns):
             answers.write(frames.packed(part))
         sent[root] = dict(look.nouns)
-        answers.write(frames.packed(frames.told(look.findings, look.templates, look.origins)))
+        answers.write(frames.packed(frames.done_message(look.findings, look.templates, look.origins)))
         answers.flush()
 
 

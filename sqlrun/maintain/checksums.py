@@ -112,14 +112,14 @@ class Found:
     """One table's checksum in the ledger and its actual one. `message`: why the table can't be read."""
 
     table: str
-    told: Checksum
-    there: Checksum | None
+    recorded: Checksum
+    actual: Checksum | None
     message: str = ""
 
     @property
     def ok(self) -> bool:
         """Return whether the two are equal."""
-        return self.told == self.there
+        return self.recorded == self.actual
 
 
 def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Iterator[Found]:

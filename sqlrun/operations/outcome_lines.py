@@ -68,14 +68,13 @@ def _details(one: Compared) -> Iterator[str]:
 def checksum(found: Found) -> list[Line | str]:
     """Return lines that compare a table's checksum with the ledger's."""
     if found.ok:
-        return [
-            Line(f"PASS {found.table} has the ledger's checksum", f"[PASS {counted(found.told.rows, 'row')}]", "good")
-        ]
-    if found.there is None:
+        tag = f"[PASS {counted(found.recorded.rows, 'row')}]"
+        return [Line(f"PASS {found.table} has the ledger's checksum", tag, "good")]
+    if found.actual is None:
         return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
-    tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
+    tag = f"[FAIL {counted(found.actual.rows, 'row')}, {found.recorded.rows:,} expected]"
     lines: list[Line | str] = [Line(f"FAIL {found.table} differs from the ledger's checksum", tag, "error")]
-    if found.there.rows == found.told.rows:
+    if found.actual.rows == found.recorded.rows:
         lines.append("  The number of rows is right, but rows differ.")
     return lines
 

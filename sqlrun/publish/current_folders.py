@@ -108,12 +108,12 @@ def follow(
     folders = [Folder(f"{base}/{n}", n, ledger.warehouse, s, published.tick, copies) for n, s in sorted(wanted.items())]
     followed = storage.at_once(_followed, folders)
     versions = {folder.name: version for folder, (_, version) in zip(folders, followed, strict=True)}
-    told = [text for text, _ in followed]
+    messages = [text for text, _ in followed]
     if None not in versions.values() and (folders or there):
-        told.append(_pointed(base, published, versions))
+        messages.append(_pointed(base, published, versions))
     # After the pointer: a reader of whole ticks looks for no folder that is gone.
-    told += storage.at_once(_dropped, [f"{base}/{name}" for name in sorted(there - tables.keys())])
-    for text in filter(None, told):
+    messages += storage.at_once(_dropped, [f"{base}/{name}" for name in sorted(there - tables.keys())])
+    for text in filter(None, messages):
         warn(text)
 
 

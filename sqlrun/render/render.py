@@ -405,14 +405,14 @@ class _Engine:
             for line in range(first, min(first + 12, len(lines) + 1)):
                 column = template_places.column(lines[line - 1], call)
                 if column:
-                    return self._told(code, Place(file, line, column), chain, message, hint)
+                    return self._problem_in(code, Place(file, line, column), chain, message, hint)
         file, line = chain[0]
         lines = self._texts[file].split("\n")
         line = min(line, len(lines))
         start = len(lines[line - 1]) - len(lines[line - 1].lstrip()) + 1
-        return self._told(code, Place(file, line, start, exact=False), chain, message, hint)
+        return self._problem_in(code, Place(file, line, start, exact=False), chain, message, hint)
 
-    def _told(self, code: str, place: Place, chain: Chain, message: str, hint: str) -> Problem:
+    def _problem_in(self, code: str, place: Place, chain: Chain, message: str, hint: str) -> Problem:
         excerpt = self._texts[place.file].split("\n")[place.line - 1]
         caller = next(((file, line) for file, line in chain if file in self._models), None)
         if caller and place.file not in self._models:

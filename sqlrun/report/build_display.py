@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlrun.events import CheckResult, Event, NodeResult, TickResult, Told
+from sqlrun.events import CheckResult, Event, NodeResult, Note, TickResult
 from sqlrun.outcome import Level
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
@@ -123,7 +123,7 @@ def is_news(event: Event) -> bool:
             return event.status != "no-op"
         case CheckResult():
             return event.status.level in (Level.WARNING, Level.BLOCKS)
-        case Told():
+        case Note():
             return event.is_news
         case _:
             return False

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from sqlrun.errors import EngineError, ProjectError
-from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
+from sqlrun.events import CheckResult, Event, NodeResult, Note, Started
 from sqlrun.outcome import Outcome
 from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, dropped_lines, line, running
 from sqlrun.runtime import streams
@@ -184,7 +184,7 @@ class Console:
                 case CheckResult(status=Outcome.PASS):
                     self._passed.append(event)
                     self._count_passes_soon()
-                case CheckResult() | Told():
+                case CheckResult() | Note():
                     self._log(line(event))
 
     def problem(self, error: Exception) -> None:
@@ -373,10 +373,10 @@ class _Steps:
 def _problem_text(error: Exception) -> str:
     if isinstance(error, ProjectError):
         count = len(error.problems)
-        told = error.problems[:_MOST_PROBLEMS]
-        texts = [str(problem).replace("\t", " ") for problem in told]
+        problems = error.problems[:_MOST_PROBLEMS]
+        texts = [str(problem).replace("\t", " ") for problem in problems]
         only = f", of which the first {_MOST_PROBLEMS} are shown" if count > _MOST_PROBLEMS else ""
-        ending = [f"Found {counted(count, 'problem')}{only}.", *error.ending(told)]
+        ending = [f"Found {counted(count, 'problem')}{only}.", *error.ending(problems)]
         return "\n\n".join([*texts, "\n".join(ending)])
     text = f"Error: {error}"
     if isinstance(error, EngineError):

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sqlrun.artifacts import unique_ids
 from sqlrun.artifacts.unique_ids import moment
-from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
+from sqlrun.events import CheckResult, Event, NodeResult, Note, Started
 from sqlrun.report.log_lines import Line, Style, line
 
 NOTE, FAILURE = "Note", "MainEncounteredError"
@@ -62,7 +62,7 @@ class JsonLog:
                 return self._line(name, message, level, at, {**about, **more})
             case CheckResult():
                 return self._check(event, message, level, at)
-            case Told():
+            case Note():
                 return self._line(NOTE, message, level, at, {"msg": message})
 
     def _check(self, event: CheckResult, message: str, level: str, at: datetime) -> str:

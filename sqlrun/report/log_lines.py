@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
+from sqlrun.events import CheckResult, Event, NodeResult, Note, StageReceipt, Started, TickResult
 from sqlrun.expectations.validate import from_contract
 from sqlrun.outcome import Level, Outcome
 from sqlrun.project import Model, Profile
@@ -88,7 +88,7 @@ def line(event: Event, what: str = "") -> Line:
     match event:
         case Started():
             return Line(f"{event.index} of {event.total} START {event.what}", "[RUN]")
-        case Told():
+        case Note():
             return Line(event.text)
         case CheckResult():
             return _check_line(event)

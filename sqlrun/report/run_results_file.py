@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlrun.errors import SqlrunError
-from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult, Told
+from sqlrun.events import CheckResult, Event, NodeResult, Note, Started, TickResult
 from sqlrun.outcome import Outcome
 from sqlrun.report.run_results import Invocation, check_result, document, json_of, node_result
 from sqlrun.runtime import atomic_files
@@ -51,7 +51,7 @@ class Artifacts:
                 case Started():
                     self._what[event.index] = event.what
                     return
-                case Told():
+                case Note():
                     return
                 case NodeResult():
                     self._follow = event.follow

@@ -37,17 +37,17 @@ class Broken:
     what: tuple[tuple[str, str], ...]
 
 
-def change(result: TickResult, told: Broken | None, there: Sequence[str]) -> State | None:
-    """Return whether a tick breaks or heals a project; `told` is the state last sent, None for an intact project.
+def change(result: TickResult, sent: Broken | None, there: Sequence[str]) -> State | None:
+    """Return whether a tick breaks or heals a project; `sent` is the state last sent, None for an intact project.
 
     `there` are the models, seeds and landings of the project: one that was deleted can't stay broken.
     """
     if not result.published:
-        return "broken" if told is None else None
-    if told is None:
+        return "broken" if sent is None else None
+    if sent is None:
         return None
     done = {node.name for node in result.nodes if node.status in ("success", "no-op")}
-    waiting = {model for model, _ in told.what} & set(there) - done
+    waiting = {model for model, _ in sent.what} & set(there) - done
     return None if waiting else "healed"
 
 
@@ -58,16 +58,16 @@ def broken(result: TickResult) -> Broken:
     return Broken(result.tick, result.as_of.isoformat(), tuple(what))
 
 
-def still_broken(told: Broken, result: TickResult) -> Broken:
+def still_broken(sent: Broken, result: TickResult) -> Broken:
     """Return the state with the failures of a later tick added; they have to heal too before the next alert."""
-    return replace(told, what=tuple(dict.fromkeys([*told.what, *broken(result).what])))
+    return replace(sent, what=tuple(dict.fromkeys([*sent.what, *broken(result).what])))
 
 
 def _named(check: CheckResult) -> str:
     return f"{check.type}({', '.join(check.columns)})" if check.columns else check.type
 
 
-def payload(state: State, result: TickResult, about: About, told: Broken | None) -> str:
+def payload(state: State, result: TickResult, about: About, sent: Broken | None) -> str:
     """Return the alert as JSON; `text` is the sentence that chats show."""
     now = broken(result)
     found = [_step(node) for node in result.nodes if node.status == "error"]
@@ -87,8 +87,8 @@ def payload(state: State, result: TickResult, about: About, told: Broken | None)
         "findings_left_out": max(0, len(found) - MOST),
         "not_up_to_date": sorted(skipped)[:MOST],
         "broke": [_pair(*pair) for pair in now.what[:MOST]] if state == "broken" else [],
-        "healed": [_pair(*pair) for pair in told.what[:MOST]] if state == "healed" and told else [],
-        "broken_since": {"tick": told.tick or None, "as_of": told.as_of} if told else None,
+        "healed": [_pair(*pair) for pair in sent.what[:MOST]] if state == "healed" and sent else [],
+        "broken_since": {"tick": sent.tick or None, "as_of": sent.as_of} if sent else None,
     }
     return json.dumps(said)
 

@@ -306,8 +306,8 @@ def examined(context: TickContext, model: Compiled) -> Checked:
     """Read the rows that a step changed, check them, and compute measures."""
     change = changed_rows.of_tick(context, model)
     results = check(context, model, change)
-    measured, told = measure(context, model, change)
-    return Checked(change.count, change.aside, (*results, *told), measured, change.added)
+    measured, anomalies = measure(context, model, change)
+    return Checked(change.count, change.aside, (*results, *anomalies), measured, change.added)
 
 
 def _checked(

@@ -397,11 +397,11 @@ class Session:
         """
         grace = self.target.stop_grace
 
-        def told(name: str) -> None:
+        def announce(name: str) -> None:
             soon = (
                 f"stopping after this tick, or in {grace} s; send it again to stop at once." if grace else "stopping."
             )
             self.console.print(f"{name}: {soon}")
 
-        with stopping.graceful(self._stop, grace, told, STOPPED):
+        with stopping.graceful(self._stop, grace, announce, STOPPED):
             yield

@@ -12,7 +12,7 @@ from sqlrun.engine_api import Engine
 from sqlrun.engines.delta import table_pool
 from sqlrun.engines.delta.heads import Heads
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.events import Listener, TickResult, Told
+from sqlrun.events import Listener, Note, TickResult
 from sqlrun.land import dead_letters, rule_changes
 from sqlrun.maintain import engine_selection, source_versions
 from sqlrun.maintain.tick_context import TickContext
@@ -114,11 +114,11 @@ def _tick(
         plan = _plan(workspace, history.published, free, request, other_environments, sources, rebuild_reasons)
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
-        emit(Told(text, is_news=bool(plan.promoted or plan.notes)))
+        emit(Note(text, is_news=bool(plan.promoted or plan.notes)))
     for text in environment_sharing.deferred(plan, other_environments) if request.defer else ():
-        emit(Told(text))
+        emit(Note(text))
     for text in sampling.messages(workspace, plan.env):
-        emit(Told(text))
+        emit(Note(text))
     # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
     states |= {name: table.state for name, table in plan.tables.items() if table.is_source and table.state is not None}
@@ -246,10 +246,10 @@ def _restore(engine: Engine, name: str, path: str, version: int, head: int) -> N
     try:
         engine.restore(path, version, head)
     except EngineError as error:
-        told = doctor.advice(name, lands=False).removeprefix("A published tick needs it. ")
+        advice = doctor.advice(name, lands=False).removeprefix("A published tick needs it. ")
         raise EngineError(
             f"{name} can't be restored to its published version {version}: {error}. If a file is missing, "
             "for example after "
-            f"another writer's VACUUM: {told}",
+            f"another writer's VACUUM: {advice}",
             model=name,
         ) from error

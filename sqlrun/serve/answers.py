@@ -51,8 +51,8 @@ def as_json(value: object) -> bytes:
 
 def problem(status: int, detail: str, headers: Headers = ()) -> Answer:
     """Return an error response in the form of RFC 9457."""
-    told = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return Answer(status, as_json(told), PROBLEM, (*NEVER, *headers))
+    body = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return Answer(status, as_json(body), PROBLEM, (*NEVER, *headers))
 
 
 # The same bytes for another owner's key, an unknown key and an unknown path, so that a caller can't distinguish them.

@@ -34,7 +34,7 @@ def application(site: Site, background: Callable[[], None] = lambda: None) -> Ga
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         site.live.listeners.append(lambda: _call(loop, site))
-        _tell(site)
+        _notify(site)
         background()
         turning = asyncio.create_task(_turning(site))
         yield
@@ -74,10 +74,10 @@ async def _turning(site: Site) -> None:
 
 def _call(loop: asyncio.AbstractEventLoop, site: Site) -> None:
     if not loop.is_closed():
-        loop.call_soon_threadsafe(_tell, site)
+        loop.call_soon_threadsafe(_notify, site)
 
 
-def _tell(site: Site) -> None:
+def _notify(site: Site) -> None:
     """Notify the listeners of a new tick."""
     if site.live.snapshot is not None:
         site.remember(site.live.snapshot)

@@ -37,9 +37,9 @@ async def entities(board: Dashboard, ask: Ask) -> Answer:
         rows = [held.rows[one] for one in mine[: limit + 1]]
     listed = b",".join(held.body("known", row) for row in rows[:limit])
     following = as_json(ids[rows[limit - 1]] if len(rows) > limit else None)
-    told = as_json({"tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)})[:-1]
+    head = as_json({"tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)})[:-1]
     name = board.entity.plural.encode()
-    return ask.made(told + b',"' + name + b'":[' + listed + b'],"next":' + following + b"}", snapshot)
+    return ask.made(head + b',"' + name + b'":[' + listed + b'],"next":' + following + b"}", snapshot)
 
 
 async def windows(board: Dashboard, ask: Ask) -> Answer:
@@ -80,9 +80,9 @@ def _items(ask: Ask, snapshot: Snapshot, held: Board, ranked: Ranked, row: int) 
     tables = dashboard.behind(ranked, held.tables, snapshot.published.as_of, width)
     sql = dashboard.items_sql(board, ranked, tables, held.ids[row], snapshot.published.as_of, width)
     found = ask.site.reader.engine.query(sql, tuple(tables.values()))["body"].to_pylist()
-    told = {"tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of), "hours": width}
+    facts = {"tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of), "hours": width}
     known = b'{"' + board.entity.name.encode() + b'":' + held.body("known", row) + b","
-    head = known + as_json(told)[1:-1] + b"," + as_json(ranked.name) + b":["
+    head = known + as_json(facts)[1:-1] + b"," + as_json(ranked.name) + b":["
     return ask.made(head + ",".join(found).encode() + b"]}", snapshot)
 
 
@@ -112,15 +112,11 @@ def routes(board: Dashboard) -> tuple[Route, ...]:
               partial(windows, board), shapes.window(), width, wide=name),
     ]  # fmt: skip
     if board.trend:
-        told = f"{labels}: hour by hour, of the last {dashboard.TREND_HOURS} hours."
-        found.append(Route(f"{one}/hours", f"{api}_hours", told, partial(hours, board), shapes.trend(), wide=name))
+        summary = f"{labels}: hour by hour, of the last {dashboard.TREND_HOURS} hours."
+        found.append(Route(f"{one}/hours", f"{api}_hours", summary, partial(hours, board), shapes.trend(), wide=name))
     if any(ranked.everything for ranked in board.lists):
-        told = f"{labels}: a ranked list, added up on demand."
-        found.append(
-            Route(
-                f"{one}/lists/{{list}}", f"{api}_lists", told, partial(items, board), shapes.items(), width, wide=name
-            )
-        )
+        path, summary = f"{one}/lists/{{list}}", f"{labels}: a ranked list, added up on demand."
+        found.append(Route(path, f"{api}_lists", summary, partial(items, board), shapes.items(), width, wide=name))
     return tuple(found)
 
 
@@ -131,8 +127,8 @@ def listing(boards: tuple[Dashboard, ...]) -> Route:
     async def declared(ask: Ask) -> Answer:
         return Answer(200, body, headers=((b"cache-control", b"no-cache"),))
 
-    told = "The dashboards: their measures, lists and words; needs no token."
-    return Route("/api/v1/dashboards", "dashboards", told, declared, openapi.DASHBOARDS, public=True)
+    summary = "The dashboards: their measures, lists and words; needs no token."
+    return Route("/api/v1/dashboards", "dashboards", summary, declared, openapi.DASHBOARDS, public=True)
 
 
 def described(board: Dashboard) -> Mapping[str, Any]:

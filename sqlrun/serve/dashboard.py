@@ -419,11 +419,11 @@ def trend(board: Dashboard, known: str, tick: int, as_of: datetime, lists: Mappi
     """Return the hours of an entity as JSON, in order. `lists` are the list columns of its row from `answers_sql`."""
     columns = [lists[f"trend_{number}"] for number in range(len(board.trend))]
     rows = sorted(zip(lists["hour"], *columns, strict=True), key=lambda row: row[0])
-    told: dict[str, Any] = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of))}
-    told["hour_at"] = [iso(EPOCH + timedelta(hours=row[0])) for row in rows]
+    answer: dict[str, Any] = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of))}
+    answer["hour_at"] = [iso(EPOCH + timedelta(hours=row[0])) for row in rows]
     for number, measure in enumerate(board.trend, 1):
-        told[measure.name] = [_plain(row[number], measure.whole) for row in rows]
-    return f'{{"{board.entity.name}":{known},{json.dumps(told, separators=(",", ":"))[1:]}'
+        answer[measure.name] = [_plain(row[number], measure.whole) for row in rows]
+    return f'{{"{board.entity.name}":{known},{json.dumps(answer, separators=(",", ":"))[1:]}'
 
 
 def _plain(value: Any, whole: bool) -> Any:

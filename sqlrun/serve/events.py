@@ -53,22 +53,22 @@ class Events:
         self.ask.site.waiting[news] = self.ask.caller.id
         left = asyncio.create_task(_until_left(receive))
         try:
-            await self._tell(send, news, left)
+            await self._send_ticks(send, news, left)
         finally:
             self.ask.site.waiting.pop(news, None)
             left.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await left
 
-    async def _tell(self, send: Send, news: asyncio.Event, left: asyncio.Task[None]) -> None:
+    async def _send_ticks(self, send: Send, news: asyncio.Event, left: asyncio.Task[None]) -> None:
         site, caller = self.ask.site, self.ask.caller
-        told = ""
+        sent = ""
         while not left.done() and not site.stopping.is_set() and time.time() < caller.until:
             news.clear()
             snapshot = site.live.snapshot
             body = b": nothing new\n\n"
-            if snapshot is not None and snapshot.mark != told:
-                told, body = snapshot.mark, _event(snapshot)
+            if snapshot is not None and snapshot.mark != sent:
+                sent, body = snapshot.mark, _event(snapshot)
             await send({"type": "http.response.body", "body": body, "more_body": True})
             woken = asyncio.create_task(news.wait())
             wait = max(0.0, min(COMMENT_EVERY, caller.until - time.time()))

@@ -33,7 +33,7 @@ ROUTE = "sqlrun.route"
 ADDRESS = "sqlrun.address"
 CLOSE: Headers = ((b"connection", b"close"),)
 CHALLENGE: Headers = ((b"www-authenticate", b"Bearer"),)
-NOBODY = Caller("", {})
+ANONYMOUS = Caller("", {})
 
 
 class Gate:
@@ -41,7 +41,7 @@ class Gate:
 
     def __init__(self, site: Site, inner: Any) -> None:
         self.site, self.inner = site, inner
-        self._told = False
+        self._warned = False
 
     def stop(self) -> None:
         """End the streams of events, before the server waits for open requests."""
@@ -119,14 +119,14 @@ class Gate:
             return self._limited(address) or intake.refused(error)
         if caller is None and (limited := self._limited(address)):
             return limited
-        scope[CALLER] = caller or NOBODY
+        scope[CALLER] = caller or ANONYMOUS
         return intake.check(scope, caller)
 
     def _address(self, scope: Scope, given: Mapping[bytes, bytes]) -> str:
         """Return the address of a request's caller; warn once about an undeclared proxy."""
         peer = str((scope.get("client") or ("",))[0])
-        if FORWARDED in given and not self.site.proxies.trusts(peer) and not self._told:
-            self._told = True
+        if FORWARDED in given and not self.site.proxies.trusts(peer) and not self._warned:
+            self._warned = True
             sys.stderr.write(
                 f"sqlrun serve: {peer} sends X-Forwarded-For. If it is your proxy, `--trusted-proxy {peer}` "
                 "distinguishes its callers. Without it, callers without a token share one limit.\n"
@@ -135,7 +135,7 @@ class Gate:
 
     def _caller(self, header: bytes | None) -> Caller:
         if header is None:
-            return ANYBODY_HERE if self.site.open_here else NOBODY
+            return ANYBODY_HERE if self.site.open_here else ANONYMOUS
         kind, _, token = header.strip().partition(b" ")
         if kind.lower() != b"bearer" or not token.isascii():
             raise Refused("the token must be given as `Authorization: Bearer TOKEN`")
@@ -148,7 +148,7 @@ class Gate:
     def _note(self, scope: Scope, status: int, length: int, seconds: float) -> None:
         route = scope.get(ROUTE, "")
         self.site.metrics.answered(route, status, seconds)
-        caller = scope.get(CALLER, NOBODY)
+        caller = scope.get(CALLER, ANONYMOUS)
         self.site.log(
             {
                 "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),

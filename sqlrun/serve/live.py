@@ -41,8 +41,8 @@ class Live:
     def show(self, snapshot: Snapshot) -> None:
         """Replace the shown tick and notify the listeners."""
         self.snapshot, self.problem = snapshot, ""
-        for tell in list(self.listeners):
-            tell()
+        for notify in list(self.listeners):
+            notify()
 
 
 class Watcher:

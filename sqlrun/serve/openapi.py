@@ -166,13 +166,13 @@ def description(routes: Iterable[Route], takes_lines: bool = False) -> Mapping[s
     `takes_lines`: it also has the route for lines, a POST.
     """
     paths: Schema = {route.path: {"get": _operation(route)} for route in routes}
-    told = "Published ticks, read only."
+    purpose = "Published ticks, read only."
     if takes_lines:
         paths |= {INGEST_ROUTE: {"post": _ingest()}}
-        told = "Published ticks, read only, and a route that takes lines for sources."
+        purpose = "Published ticks, read only, and a route that takes lines for sources."
     return {
         "openapi": "3.1.0",
-        "info": {"title": "sqlrun serve", "version": __version__, "description": told},
+        "info": {"title": "sqlrun serve", "version": __version__, "description": purpose},
         "paths": paths,
         "components": {
             "securitySchemes": {
@@ -199,7 +199,7 @@ def _ingest() -> Schema:
         "schema": _text(minLength=1, maxLength=255),
         "description": "The same key and body again write nothing, and get the first answer.",
     }
-    told = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     line: Schema = {"type": "object"}
     accepted = {
         "description": "The lines are durable in a file of the source.",
@@ -218,7 +218,7 @@ def _ingest() -> Schema:
         },
         "responses": {
             "202": accepted,
-            **{str(status): {"description": text, "content": told} for status, text in INGEST_REFUSALS.items()},
+            **{str(status): {"description": text, "content": problem} for status, text in INGEST_REFUSALS.items()},
         },
         "security": [{"ingest": []}],
     }
@@ -230,10 +230,10 @@ def _operation(route: Route) -> Schema:
         {"name": name, "in": "query", "required": False, "schema": kind.schema()}
         for name, kind in route.parameters.items()
     ]
-    told = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     answers: Schema = {"200": {"description": route.summary, "content": {route.media: {"schema": dict(route.shape)}}}}
     answers["304"] = {"description": "The caller has this tick's answer."}
-    answers |= {str(status): {"description": text, "content": told} for status, text in REFUSALS.items()}
+    answers |= {str(status): {"description": text, "content": problem} for status, text in REFUSALS.items()}
     if route.name == "health":
         answers["503"] = {"description": REFUSALS[503], "content": answers["200"]["content"]}
     return {

@@ -101,13 +101,13 @@ class Operations:
                 coalesce(sum(rows_changed) filter ("table" = model), 0)::bigint as rows_changed,
                 sum(checks_failed)::bigint as checks_failed, sum(checks_warned)::bigint as checks_warned
             from book where tick >= {since} group by tick"""
-        told = {row.pop("tick"): row for row in self._rows("receipts", sql)}
+        by_tick = {row.pop("tick"): row for row in self._rows("receipts", sql)}
         found = []
         for entry in entries:
             pinned, published = entry.pinned_at, entry.published_at
             took = (published - pinned).total_seconds() if published and pinned else None
             whole = {"tick": entry.tick, "as_of": entry.as_of, "published_at": published, "took_seconds": took}
-            found.append(whole | told.get(entry.tick, {}))
+            found.append(whole | by_tick.get(entry.tick, {}))
         return found
 
     def _sources(self) -> Rows:
@@ -200,8 +200,8 @@ class Operations:
             return MASK
         plain = self._declared - self._private
         shown = {key: _scalar(value) for key, value in line.items() if key in plain}
-        told = json.dumps(shown, ensure_ascii=False)
-        return _short(told if len(shown) == len(line) else f"{told}, else {MASK}")
+        plain_text = json.dumps(shown, ensure_ascii=False)
+        return _short(plain_text if len(shown) == len(line) else f"{plain_text}, else {MASK}")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

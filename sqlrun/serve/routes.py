@@ -52,10 +52,10 @@ def _page(ask: Ask, found: Mart, snapshot: Snapshot, offset: int) -> Answer:
     sql = marts.rows_sql(table, found, owns, keys, offset, limit + 1)
     rows = ask.site.reader.engine.query(sql, (table,))["body"].to_pylist()
     following = marts.cursor(snapshot.mark, offset + limit) if len(rows) > limit else None
-    told = {"mart": found.name, "tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)}
+    facts = {"mart": found.name, "tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)}
     if (until := committed_until(snapshot.published.tables, [found.name])) is not None:
-        told["complete_to"] = iso(until)
-    head = as_json({**told, "next": following})[:-1]
+        facts["complete_to"] = iso(until)
+    head = as_json({**facts, "next": following})[:-1]
     return ask.made(head + b',"rows":[' + ",".join(rows[:limit]).encode() + b"]}", snapshot)
 
 
@@ -63,14 +63,14 @@ async def health(ask: Ask) -> Answer:
     """Return whether there is a tick to show; with a token also its freshness, and for operators the problems."""
     live, snapshot = ask.site.live, ask.snapshot
     stale = snapshot is not None and live.stale(snapshot)
-    told: dict[str, Any] = {"status": "unavailable" if snapshot is None else "stale" if stale else "ok"}
+    body: dict[str, Any] = {"status": "unavailable" if snapshot is None else "stale" if stale else "ok"}
     if ask.caller.id:
-        told |= _fresh(ask, snapshot)
+        body |= _fresh(ask, snapshot)
     if ask.caller.operator:
-        told["problem"] = live.problem or None
-        told["keys_problem"] = ask.site.keys.problem or None
-        told["losses"] = {} if snapshot is None else {str(hours): n for hours, n in snapshot.losses.items()}
-    return Answer(503 if snapshot is None else 200, as_json(told), headers=NEVER)
+        body["problem"] = live.problem or None
+        body["keys_problem"] = ask.site.keys.problem or None
+        body["losses"] = {} if snapshot is None else {str(hours): n for hours, n in snapshot.losses.items()}
+    return Answer(503 if snapshot is None else 200, as_json(body), headers=NEVER)
 
 
 async def freshness(ask: Ask) -> Answer:

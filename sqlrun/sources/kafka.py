@@ -340,11 +340,11 @@ class Reading:
         Offsets without a message are no loss as long as the range's beginning is retained: they belong to a
         transaction or were compacted.
         """
-        told = "; ".join(loss.what for loss in self.source.lost(self.parts))
-        if not told:
+        losses = "; ".join(loss.what for loss in self.source.lost(self.parts))
+        if not losses:
             return None
         return SourceError(
-            f"SR747 the broker deleted messages before they were read: {told}. Retain messages for longer. To record "
+            f"SR747 the broker deleted messages before they were read: {losses}. Retain messages for longer. To record "
             "the loss and continue: sqlrun source accept-loss"
         )
 

@@ -236,18 +236,18 @@ class Client:
         try:
             yield
         except kafka_library().KafkaException as error:
-            told = error.args[0].str() if hasattr(error.args[0], "str") else str(error.args[0])
-            raise self._unreachable(f"{told} (while it tried to {what})") from error
+            message = error.args[0].str() if hasattr(error.args[0], "str") else str(error.args[0])
+            raise self._unreachable(f"{message} (while it tried to {what})") from error
 
-    def _unreachable(self, told: str) -> SourceError:
+    def _unreachable(self, message: str) -> SourceError:
         if self._admin is not None:
             # The library calls `_hear` only while it is polled.
             self._admin.poll(0)
-        heard = [text for text in dict.fromkeys(self._heard) if text not in told]
+        heard = [text for text in dict.fromkeys(self._heard) if text not in message]
         more = f": {'; '.join(heard)}" if heard else ""
         return SourceError(
-            f"SR748 the broker of the connection `{self.name}` doesn't answer: {told}{more}. Check that it runs, and "
-            "`bootstrap`, `protocol`, `username` and `password` of the connection in the profile"
+            f"SR748 the broker of the connection `{self.name}` doesn't answer: {message}{more}. Check that it runs, "
+            "and `bootstrap`, `protocol`, `username` and `password` of the connection in the profile"
         )
 
 

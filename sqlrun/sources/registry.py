@@ -128,7 +128,7 @@ class Registry:
         Raises: SourceError (SR751).
         """
         addresses = [one.strip().rstrip("/") for one in self.connection.registry.split(",") if one.strip()]
-        told = ""
+        reason = ""
         for pause in (0.0, *PAUSES):
             time.sleep(pause)
             # Several addresses are those of one registry.
@@ -136,8 +136,8 @@ class Registry:
                 try:
                     return self._answer(urlsplit(address), path)
                 except _PassingError as error:
-                    told = str(error)
-        raise self._failed(told)
+                    reason = str(error)
+        raise self._failed(reason)
 
     def _answer(self, address: SplitResult, path: str) -> dict[str, Any] | None:
         if address.scheme not in ("http", "https") or not address.hostname:
@@ -204,11 +204,11 @@ class Registry:
             raise self._failed(f"`ca_file`, `certificate_file` or `key_file` can't be read: {error}") from error
         return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _SameServer())
 
-    def _failed(self, told: str) -> SourceError:
+    def _failed(self, reason: str) -> SourceError:
         return SourceError(
-            f"SR751 the schema registry of the connection `{self.name}` can't be used: {told}. Check that it runs, and "
-            "`registry`, `registry_username`, `registry_password` and `ca_file` of the connection in the profile. No "
-            "message is lost: the next build lands them"
+            f"SR751 the schema registry of the connection `{self.name}` can't be used: {reason}. Check that it runs, "
+            "and `registry`, `registry_username`, `registry_password` and `ca_file` of the connection in the profile. "
+            "No message is lost: the next build lands them"
         )
 
 

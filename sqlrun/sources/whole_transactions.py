@@ -102,18 +102,18 @@ class Group:
             found, is_noted, self._is_noted = self._cut, self._is_noted, True
         if is_noted:
             return ()
-        told = list[str]()
+        texts = list[str]()
         if found is not None and found.waiting:
             last = found.complete
             at = EPOCH + timedelta(milliseconds=last.committed)
             until = f"the transaction {last.transaction} of {at:%Y-%m-%d %H:%M:%S} UTC" if last.transaction else "none"
-            told.append(f"complete to {until}; {counted(found.waiting, 'message')} wait: {found.reason}")
+            texts.append(f"complete to {until}; {counted(found.waiting, 'message')} wait: {found.reason}")
         if self._lost:
-            told.append(
+            texts.append(
                 f"the broker deleted {counted(self._lost, 'mark')} of {self.topic} before they were read: the events "
                 "of their transactions landed without being counted"
             )
-        return tuple(told)
+        return tuple(texts)
 
     def _found(self) -> Cut:
         """Return the next cut, and remember it."""

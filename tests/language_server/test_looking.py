@@ -125,4 +125,4 @@ def test_only_changed_nouns_are_sent_to_the_server(tmp_path: Path) -> None:
     assert {noun.key: noun for noun in whole} == first
     found = Finding("a", 1, 2, 3, "error", "SR301", "😀")
     origins = {"a": {"b": "c"}}
-    assert frames.heard(frames.told((found,), (), origins)) == ((found,), (), origins)
+    assert frames.heard(frames.done_message((found,), (), origins)) == ((found,), (), origins)

@@ -15,7 +15,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.maintain import changed_rows, checksums, row_hash
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.checksums import Checksum
-from sqlrun.operations.outcome_lines import checksum as told
+from sqlrun.operations.outcome_lines import checksum as checksum_lines
 from sqlrun.operations.verify import Sample, verify
 from sqlrun.publish.table_state import Published, from_json, to_json
 from sqlrun.transpile.writer import type_name
@@ -138,7 +138,7 @@ def test_every_table_adds_up_after_each_tick(site: Site) -> None:
 
     assert set(found) == set(now.tables)
     assert [name for name, one in found.items() if not one.ok] == []
-    assert found["stg_orders"].told.rows == 20
+    assert found["stg_orders"].recorded.rows == 20
     before = site.ledger.published(1)
     assert before is not None and all(one.ok for one in compared(site, before).values())
     assert before.tables["stg_orders"].checksum != now.tables["stg_orders"].checksum
@@ -201,7 +201,7 @@ def test_foreign_changes_are_found(site: Site, how: str) -> None:
     table.restore(state.version)
 
     assert [name for name, one in found.items() if not one.ok] == ["stg_orders"]
-    lines = [str(getattr(line, "text", line)) for line in told(found["stg_orders"])]
+    lines = [str(getattr(line, "text", line)) for line in checksum_lines(found["stg_orders"])]
     assert lines[0] == "FAIL stg_orders differs from the ledger's checksum"
     assert (len(lines) == 2) == (how == "changed")
 
@@ -218,7 +218,7 @@ def test_a_missing_file_is_reported(site: Site) -> None:
     finally:
         file.write_bytes(kept)
 
-    assert found.there is None and not found.ok and file.name in found.message
+    assert found.actual is None and not found.ok and file.name in found.message
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from sqlrun.commands import environments as environment_commands
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import LockedError, UsageError
-from sqlrun.events import TickResult, Told
+from sqlrun.events import Note, TickResult
 from sqlrun.operations import maintenance, rollback
 from sqlrun.operations.verify import verify
 from sqlrun.plan import diff as plan_diff
@@ -133,7 +133,7 @@ def planned(site: Site) -> dict[str, plan_diff.Edit]:
 
 
 def said(site: Site) -> list[str]:
-    return [event.text for event in site.events if isinstance(event, Told)]
+    return [event.text for event in site.events if isinstance(event, Note)]
 
 
 def test_an_environment_without_edits_builds_no_table(prod: Site) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sqlrun.engine_api import Receipt
-from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
+from sqlrun.events import CheckResult, Event, NodeResult, Note, StageReceipt, Started, TickResult
 from sqlrun.report import log_lines
 from sqlrun.report.build_display import BuildDisplay, Detail, UnitTestRun
 from sqlrun.report.console import Console
@@ -86,7 +86,7 @@ def test_a_tick_with_news_prints_its_steps(result: TickResult, words: str) -> No
 
 
 def test_a_promoted_table_is_news() -> None:
-    shared, promoted = Told("Environment dev: 2 tables shared"), Told("orders: promoted from dev", is_news=True)
+    shared, promoted = Note("Environment dev: 2 tables shared"), Note("orders: promoted from dev", is_news=True)
 
     assert printed("steps", tick(*IDLE), told=(shared,)) == f"{ONE_LINE}\n"
     assert "orders: promoted from dev\n" in printed("steps", tick(*IDLE), told=(promoted,))

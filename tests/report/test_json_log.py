@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli.main import main
-from sqlrun.events import NodeResult, Started, Told
+from sqlrun.events import NodeResult, Note, Started
 from sqlrun.report.json_log import JsonLog
 from sqlrun.report.log_lines import Line
 from tests.report.test_report import AS_OF, check
@@ -65,7 +65,7 @@ def test_results_of_other_nodes_are_notes() -> None:
         Started(1, 1, "merge model days"),
         NodeResult(1, 1, "days", "merge", "no-op", 0.0),
         check(),
-        Told("the clock went back"),
+        Note("the clock went back"),
     )
     for event in events:
         found = of(LOG.event(event, AS_OF))

@@ -33,7 +33,7 @@ def site_of(folder: Path, *models: str) -> Site:
 
 
 def told(site: Site) -> list[str]:
-    return [event.text for event in site.events if type(event).__name__ == "Told" and "rebuilt" in event.text]
+    return [event.text for event in site.events if type(event).__name__ == "Note" and "rebuilt" in event.text]
 
 
 def read(result: Any, table: str) -> int:

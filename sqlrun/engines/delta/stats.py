@@ -189,13 +189,13 @@ def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -
 
 def no_day(table: str, column: str, text: str) -> EngineError:
     """Return the error that a table can't have a partition for a day."""
-    return EngineError(f"SR736 {told_of_day(table, column)}: {text}", model=table)
+    return EngineError(f"SR736 {day_range_message(table, column)}: {text}", model=table)
 
 
-def told_of_day(table: str, column: str) -> str:
+def day_range_message(table: str, column: str) -> str:
     """Return the text that explains which days a partition can have.
 
-    >>> print(told_of_day("by_day", "day"))
+    >>> print(day_range_message("by_day", "day"))
     the partition column `day` of by_day must be in years 1 to 9999. Filter such rows, or limit the value by least() \
 and greatest(). Nothing was written. The value is
     """

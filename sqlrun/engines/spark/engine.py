@@ -330,8 +330,8 @@ def _first_line(error: Exception) -> str:
     _, traceback, python = text.partition("\nTraceback (most recent call last):\n")
     if traceback:
         # An executor's Python: the line after the indented frames says what happened, after the error's class.
-        told = next((line for line in text_lines(python) if line[:1].strip()), text)
-        return (told.partition(": ")[2] if told.startswith("sqlrun.") else told)[:500]
+        cause = next((line for line in text_lines(python) if line[:1].strip()), text)
+        return (cause.partition(": ")[2] if cause.startswith("sqlrun.") else cause)[:500]
     lines = [line.strip() for line in text_lines(text) if line.strip()]
     messages = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
     first = (messages or lines or [type(error).__name__])[0].removeprefix(": ")

@@ -22,9 +22,9 @@ def pythons(session: Any) -> str:
     try:
         found = session.range(0, TASKS, 1, TASKS).mapInArrow(_own, SCHEMA).distinct().collect()
     except PySparkException as error:
-        told = text_lines(str(error))
-        wrong = [line.strip() for line in told if "Error: " in line]
-        return (wrong or told)[-1][:300]
+        lines = text_lines(str(error))
+        wrong = [line.strip() for line in lines if "Error: " in line]
+        return (wrong or lines)[-1][:300]
     others = sorted({row["sqlrun"] for row in found} - {VERSION})
     return f"executors have sqlrun {', '.join(others)}, and the driver has {VERSION}" if others else ""
 

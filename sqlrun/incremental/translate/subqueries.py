@@ -294,7 +294,7 @@ def _membership(
 ) -> tuple[Node, exp.Expr]:
     """Return `x in (query)` with its three values: true, false, or NULL if a NULL decides.
 
-    If the NULL would be visible (`told`), raise SR505: Spark returns false there, SQL and DuckDB return NULL.
+    If the NULL would be visible, raise SR505: Spark returns false there, SQL and DuckDB return NULL.
     """
     if holds(test.this) or isinstance(test.this, exp.Tuple):
         raise Refusal("SR514", "this IN can be maintained incrementally only in WHERE", ADVICE, test)

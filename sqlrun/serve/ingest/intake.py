@@ -62,7 +62,7 @@ class Intake:
     in_memory: int = 0
     # One body at a time becomes Python's values, which need many times its size.
     parsing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "sqlrun-ingest-parse"))
-    _told: str = ""
+    _last_warning: str = ""
 
     def check(self, scope: Scope, caller: Caller | None) -> Answer | Post | Ignoring:
         """Return what answers a request of a caller, None for one without a token."""
@@ -97,8 +97,8 @@ class Intake:
         if scope["method"] != "POST":
             raise Rejected("method", 405, "only POST is supported here", ((b"allow", b"POST"),))
         if caller is None:
-            told = "a token for ingest is needed: `Authorization: Bearer TOKEN`"
-            raise Rejected("token", 401, told, CHALLENGE)
+            message = "a token for ingest is needed: `Authorization: Bearer TOKEN`"
+            raise Rejected("token", 401, message, CHALLENGE)
         if wait := self.limits.wait(caller.id, time.monotonic()):
             raise Rejected("rate", 429, "too many requests", ((b"retry-after", str(wait).encode()),))
         group, _, name = scope["path"].removeprefix(PREFIX).partition("/")
@@ -122,8 +122,8 @@ class Intake:
 
     def warn(self, reason: str) -> None:
         """Write to the server's log why lines can't be written, once for each reason."""
-        if reason != self._told:
-            self._told = reason
+        if reason != self._last_warning:
+            self._last_warning = reason
             sys.stderr.write(f"sqlrun serve: no lines are accepted: {reason}\n")
 
     def hurry(self) -> None:
@@ -257,8 +257,8 @@ def _only_lines(kind: bytes) -> bool:
     name = name.strip()
     known = name in LINES or name == DOCUMENT or (name.startswith(b"application/") and name.endswith(b"+json"))
     if not known or charset not in (b"", b"utf-8", b"utf8"):
-        told = "the Content-Type must be application/x-ndjson or application/json, in UTF-8"
-        raise Rejected("type", 415, told)
+        message = "the Content-Type must be application/x-ndjson or application/json, in UTF-8"
+        raise Rejected("type", 415, message)
     return name in LINES
 
 
