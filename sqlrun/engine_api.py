@@ -121,11 +121,11 @@ class Replace:
 class Overwrite:
     """Replace whole partitions by the rows of `sql`, in one commit; other partitions stay.
 
-    `touched` returns the partition values to replace, one row per partition; every row of `sql` is in one of them.
+    `partitions` returns the partition values to replace, one row per partition; every row of `sql` is in one of them.
     """
 
     sql: str
-    touched: str
+    partitions: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _move_damaged(ledger: Ledger, found: list[Found], repair: bool, clock: datet
     if not repair:
         console.lines(["No published tick needs these files. The next build, or `--repair`, moves them aside."])
         return left
-    folder = doctor.set_aside(ledger.warehouse, moves, clock)
+    folder = doctor.move_files(ledger.warehouse, moves, clock)
     console.lines(
         [f"Set aside in {folder}: {text_table.counted(len(moves), 'file')}. sqlrun computes their content again."]
     )

@@ -61,7 +61,7 @@ def history_command(
     current = ledger.read().published
     complete = tuple(map(str, all_complete_to(current.tables))) if current is not None else ()
     about = Subject(prepared.project.name, profile, ledger.env, clock(), names, _described(prepared), complete)
-    text = html(parts(), past.grid, past.checks, past.checks_left, past.lines, past.costs, past.aside, about)
+    text = html(parts(), past.grid, past.checks, past.checks_left, past.lines, past.costs, past.quarantined, about)
     file = out or root / "target" / NAME
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -110,7 +110,7 @@ class ChangeEvents:
     _declared: dict[str, Column] = field(init=False, repr=False)
     _order: tuple[tuple[str, str, Writer | None], ...] = field(init=False, repr=False)
     _usual: UsualEvents = field(init=False, repr=False)
-    _tells_unavailable: bool = field(init=False, repr=False)
+    _lists_unavailable: bool = field(init=False, repr=False)
     _old: Mapping[str, str] = field(init=False, repr=False)  # columns of the old key, by the columns of the key
 
     def __post_init__(self) -> None:
@@ -118,12 +118,12 @@ class ChangeEvents:
         object.__setattr__(self, "_declared", {c.name: c for c in self.columns if not c.comes_from})
         order = tuple((c.name, f"{quoted(c.name)}:", WRITERS.get(c.comes_from)) for c in self.columns)
         object.__setattr__(self, "_order", order)
-        object.__setattr__(self, "_tells_unavailable", any(c.comes_from == "unavailable" for c in self.columns))
+        object.__setattr__(self, "_lists_unavailable", any(c.comes_from == "unavailable" for c in self.columns))
         old = {c.comes_from.removeprefix(OLD): c.name for c in self.columns if c.comes_from.startswith(OLD)}
         object.__setattr__(self, "_old", old)
         special = [name for name, column in self._declared.items() if column.type not in AS_WRITTEN]
         known = Columns(
-            order, self._declared, self.changes.key, special, self._converted, ABSENT, self._tells_unavailable
+            order, self._declared, self.changes.key, special, self._converted, ABSENT, self._lists_unavailable
         )
         object.__setattr__(self, "_usual", UsualEvents(known))
 
@@ -150,7 +150,7 @@ class ChangeEvents:
             return None
         self._check_table(event.source)
         row, absent = self._row(event)
-        if absent and not self._tells_unavailable:
+        if absent and not self._lists_unavailable:
             raise Undecodable(
                 f"the value of `{absent[0]}` is unavailable: the change left it alone. Declare a column with "
                 "`from: unavailable`"

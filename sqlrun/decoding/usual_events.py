@@ -63,7 +63,7 @@ class Columns:
     converted: Collection[str]
     convert: Callable[[str, str], str]
     unavailable: Collection[str]
-    tells_unavailable: bool
+    lists_unavailable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class UsualEvents:
     def _line(self, form: Form, values: Sequence[str]) -> str | None:
         absent = [name for name, group in form.members if values[group] in self.columns.unavailable]
         if absent:
-            if form.op == "d" or not self.columns.tells_unavailable:
+            if form.op == "d" or not self.columns.lists_unavailable:
                 return None
             values = ["null" if value in self.columns.unavailable else value for value in values]
         source = {**form.constants, **{name: values[group] for name, group in form.places}}

@@ -254,8 +254,8 @@ def _statement(statement: Statement, table: str, dialect: Dialect) -> str:
             return f"insert into {target}\n{sql}"
         case Replace(sql=sql):
             return f"insert overwrite {target}\n{sql}"
-        case Overwrite(sql=sql, touched=touched):
-            where = f"<the partitions of this query>\n{touched}\n"
+        case Overwrite(sql=sql, partitions=partitions):
+            where = f"<the partitions of this query>\n{partitions}\n"
             return f"insert into {target} replace where {where}{sql}"
         case Merge():
             return _merge(statement, target, dialect)

@@ -138,7 +138,7 @@ class Node(ABC):
         """Return the operator over inputs with fewer rows, and whether only rows with affected `keys` remain.
 
         Every row whose keys are in `relation` must come out unchanged, so an input may drop a row only if no such row
-        depends on it. `keys` is never empty. Callers use `touched.restrict`.
+        depends on it. `keys` is never empty. Callers use `affected.restrict`.
         """
 
     @abstractmethod

@@ -65,14 +65,14 @@ def filled(
         case Replace():
             return Replace(_with(statement.sql, names, kinds, dialect))
         case Overwrite():
-            partitions = (
+            items = (
                 f"{name_of(identifier(name, dialect), kinds[name], dialect)} as {identifier(names[name], dialect)}"
                 if name in names
                 else identifier(name, dialect)
                 for name in partition_by
             )
-            touched = f"select distinct {', '.join(partitions)} from ({statement.touched}) as _touched"
-            return Overwrite(_with(statement.sql, names, kinds, dialect), touched)
+            partitions = f"select distinct {', '.join(items)} from ({statement.partitions}) as _touched"
+            return Overwrite(_with(statement.sql, names, kinds, dialect), partitions)
         case Merge():
             return _merged(statement, names, kinds, dialect)
         case Load():

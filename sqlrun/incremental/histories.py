@@ -19,8 +19,8 @@ from types import MappingProxyType
 from sqlrun.engine_api import Merge, StoredColumn
 from sqlrun.incremental import properties
 from sqlrun.incremental.algebra import Node
-from sqlrun.incremental.operators.touched import restrict
-from sqlrun.incremental.operators.touched_keys import numbers
+from sqlrun.incremental.operators.affected import restrict
+from sqlrun.incremental.operators.affected_keys import numbers
 from sqlrun.incremental.script import Script
 from sqlrun.incremental.stages import Earlier, History, Stage, Target
 from sqlrun.project import IS_CURRENT, IS_DELETED, NEW_RECORD, VALID_FROM, VALID_TO, Config
@@ -69,7 +69,7 @@ def statement(stage: Stage, script: Script, full_query: str, earlier: Earlier | 
     `is_new`: the table is new. `earlier` is the table before it, if there was one.
     """
     keys = [name for name in stage.key if name != VALID_FROM]
-    touched = None
+    affected = None
     if stage.node is None:
         source = script.part(full_query, "query")
         for table in stage.inputs:
@@ -80,15 +80,15 @@ def statement(stage: Stage, script: Script, full_query: str, earlier: Earlier | 
         pieces = stage.node.support(tuple(keys), script)
         if not pieces:
             return None
-        touched = script.distinct(pieces, "touched")
-        source = script.rows(restrict(stage.node, touched, numbers(keys)), "new")
+        affected = script.distinct(pieces, "touched")
+        source = script.rows(restrict(stage.node, affected, numbers(keys)), "new")
     fresh = script.part(f"select {_fresh(stage, script)} from {source}", "fresh")
     names = script.names(c.name for c in stage.columns)
     if is_new and earlier is None:
         return _writing(stage, script, f"select {names} from {fresh}")
     held = _held(stage, script, earlier)
-    if touched is not None:
-        joined = script.semi_join(held, touched, numbers(keys).items(), stage.null_safe)
+    if affected is not None:
+        joined = script.semi_join(held, affected, numbers(keys).items(), stage.null_safe)
         listed = script.names((c.name for c in stage.columns), "l")
         held = script.part(f"select {listed} from {joined}", "held")
     versions = _Versions(stage, script, fresh, held, keys)

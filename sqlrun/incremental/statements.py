@@ -20,10 +20,10 @@ from sqlglot import exp
 from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
 from sqlrun.incremental import histories
 from sqlrun.incremental.expressions import column, substitute
+from sqlrun.incremental.operators.affected import restrict
+from sqlrun.incremental.operators.affected_keys import numbers
 from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.latest import Latest, OrderKey
-from sqlrun.incremental.operators.touched import restrict
-from sqlrun.incremental.operators.touched_keys import numbers
 from sqlrun.incremental.operators.window import useful
 from sqlrun.incremental.parts import split
 from sqlrun.incremental.script import WEIGHT, Moment, Script
@@ -339,9 +339,9 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
         pieces = stage.node.support(names, script)
         if not pieces:
             return None
-        touched = script.distinct(pieces, "touched")
-        node = restrict(stage.node, touched, numbers(names))
-        old = script.part(_old_keys(stage, script, touched, names), "old_keys")
+        affected = script.distinct(pieces, "touched")
+        node = restrict(stage.node, affected, numbers(names))
+        old = script.part(_old_keys(stage, script, affected, names), "old_keys")
     return _replacing(stage, script, _recomputed(stage, script, script.rows(node, "new"), old))
 
 
@@ -355,17 +355,17 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
     pieces = stage.node.support(names, script)
     if not pieces:
         return None
-    touched = script.distinct(pieces, "touched")
+    affected = script.distinct(pieces, "touched")
     kinds = {c.name: c for c in stage.columns}
     listed = ", ".join(script.stored(number, kinds[name]) for name, number in numbers(names).items())
-    values = script.text(f"select distinct {listed} from {touched}")
-    node = restrict(stage.node, touched, numbers(names))
+    values = script.text(f"select distinct {listed} from {affected}")
+    node = restrict(stage.node, affected, numbers(names))
     return Overwrite(script.text(f"select {_items(stage, script)} from {script.rows(node, 'new')}"), values)
 
 
-def _old_keys(stage: Stage, script: Script, touched: str, names: tuple[str, ...]) -> str:
+def _old_keys(stage: Stage, script: Script, affected: str, names: tuple[str, ...]) -> str:
     own = script.table(stage.name, "old")
-    return script.affected(own, touched, numbers(names).items(), stage.null_safe, script.names(stage.key, "l"))
+    return script.affected(own, affected, numbers(names).items(), stage.null_safe, script.names(stage.key, "l"))
 
 
 def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:

@@ -51,8 +51,8 @@ def _check_order(window: Window, item: exp.Window) -> None:
     order = item.args.get("order")
     asked = order.expressions if order is not None else []
     ordered = {o.this.name for o in asked if isinstance(o.this, exp.Column)}
-    parted = {p.name for p in item.args.get("partition_by") or () if isinstance(p, exp.Column)}
-    known = functional_dependencies.by(window.child, ordered | parted)
+    partitions = {p.name for p in item.args.get("partition_by") or () if isinstance(p, exp.Column)}
+    known = functional_dependencies.by(window.child, ordered | partitions)
     unique = window.child.grain()
     missing = [key for key in unique or () if key not in known]
     every = set(window.child.columns) <= known  # then tied rows are copies of each other

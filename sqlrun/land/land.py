@@ -35,10 +35,10 @@ def ahead(context: TickContext, at: datetime) -> None:
     if models:
         engine_selection.prestart_spark(context)
     for model in models:
-        turn = engine_selection.of_landing(context, model)
-        request = _request(context, model, turn.engine.dialect, at)
+        selection = engine_selection.of_landing(context, model)
+        request = _request(context, model, selection.engine.dialect, at)
         context.assert_lock_held()
-        accounting.record(context, model, request.source, turn.engine.land(request).batches, at)
+        accounting.record(context, model, request.source, selection.engine.land(request).batches, at)
 
 
 def _at_rest(context: TickContext, model: Compiled) -> bool:
@@ -71,14 +71,14 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     """
     assert model.source is not None
     table = context.plan.tables[model.name]
-    turn = engine_selection.of_landing(context, model)
-    request = _request(context, model, turn.engine.dialect, at)
+    selection = engine_selection.of_landing(context, model)
+    request = _request(context, model, selection.engine.dialect, at)
     if table.state is None:
         missing_files.require(context, model.name, request.source, table.path)
     dead_letters.require(context, model)
     _require_group(context, model)
     context.assert_lock_held()
-    written = _written(context, model, turn.engine, request)
+    written = _written(context, model, selection.engine, request)
     recorded = accounting.record(context, model, request.source, written.batches, at)
     lines = accounting.judge(context, model, request.source, recorded, written.version, at)
     relanding.write_down(context, model, request.source, written.version, at)
@@ -89,7 +89,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     complete = context.complete(model)
     state = replace(state_after(table, replayed.version, context.plan.as_of, {}, rules_now), complete=complete)
     context.finish(model.name, state)
-    notes = (turn.note if written.receipt.commits else "", *written.notes)
+    notes = (selection.note if written.receipt.commits else "", *written.notes)
     # Otherwise the landing's checks report drift, in parallel with the next step.
     drifted = judged(context, model.own, model.source) if refuses(model.source) else ""
     notes = (*notes, drifted, replayed.note)
@@ -106,7 +106,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
         receipt,
         note=note,
         path=table.path,
-        engine=turn.engine.name if turn.engine is not context.engine else "",
+        engine=selection.engine.name if selection.engine is not context.engine else "",
         counts=_shown(model, written.counts),
         lines=lines,
         complete=complete,

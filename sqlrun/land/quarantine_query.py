@@ -25,8 +25,13 @@ DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
 # log stores these words, so they stay as they are; `OUTCOMES` has the words that people read.
 CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
 # The source was landed from scratch, and the line is valid there.
-ANEW = "landed anew"
-OUTCOMES = {CAME_IN: "came in", ANEW: "landed again", LEFT_OUT: "left out by the query", STILL: "still quarantined"}
+LANDED_AGAIN = "landed anew"
+OUTCOMES = {
+    CAME_IN: "came in",
+    LANDED_AGAIN: "landed again",
+    LEFT_OUT: "left out by the query",
+    STILL: "still quarantined",
+}
 BOOK = (
     StoredColumn("event", "string", False),  # one command or one landing; its rows share it
     StoredColumn("kind", "string", False),
@@ -121,7 +126,7 @@ def counts(model: str) -> str:
     gone = (
         "select id, any_value(reason order by written_at desc) as reason, "
         "any_value(lines order by written_at desc) as lines, "
-        f"bool_or(kind = '{DISCARD}') as discarded, bool_or(outcome in ('{CAME_IN}', '{ANEW}')) as replayed "
+        f"bool_or(kind = '{DISCARD}') as discarded, bool_or(outcome in ('{CAME_IN}', '{LANDED_AGAIN}')) as replayed "
         f"from book where model = {name} group by id"
     )
     left = (
@@ -142,15 +147,15 @@ def counts(model: str) -> str:
     )
 
 
-def exceeds(limit: str, aside: int, lines: int) -> bool:
+def exceeds(limit: str, quarantined: int, lines: int) -> bool:
     """Return whether more lines were quarantined than a limit allows, computed exactly.
 
     >>> exceeds("1%", 1, 100), exceeds("1%", 2, 199), exceeds("0%", 1, 1), exceeds("3", 3, 3), exceeds("1%", 0, 0)
     (False, True, True, False, False)
     """
     if limit.endswith("%"):
-        return Fraction(aside * 100) > Fraction(limit[:-1]) * lines
-    return aside > int(limit)
+        return Fraction(quarantined * 100) > Fraction(limit[:-1]) * lines
+    return quarantined > int(limit)
 
 
 def check_ids(model: Model, suite: Suite | None) -> Mapping[str, str]:

@@ -54,7 +54,7 @@ def write_down(context: TickContext, model: Compiled, source: SourceReader, vers
     came = [row for row in left if row["file"] not in missing and row["state"] == "waiting"]
     number, rows = context.plan.number, []
     for kind, lines, said in (
-        (quarantine_query.LANDED, came, {"outcome": quarantine_query.ANEW}),
+        (quarantine_query.LANDED, came, {"outcome": quarantine_query.LANDED_AGAIN}),
         (quarantine_query.DISCARD, lost, {"because": LOST}),
     ):
         facts = [{key: row[key] for key in ("id", "reason", "lines")} for row in lines]

@@ -188,7 +188,7 @@ def _outcomes(
     for row in requests:
         outcome = quarantine_query.CAME_IN if now.get(row["id"], "") is None else quarantine_query.STILL
         if row["id"] not in now:
-            outcome = quarantine_query.LEFT_OUT if row["path"] == table.path else quarantine_query.ANEW
+            outcome = quarantine_query.LEFT_OUT if row["path"] == table.path else quarantine_query.LANDED_AGAIN
         facts = {"request": row["event"], "outcome": outcome, "because": now.get(row["id"]) or ""}
         found.append({"id": row["id"], "reason": row["reason"], "lines": row["lines"], **facts})
     return found

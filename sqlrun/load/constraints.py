@@ -48,7 +48,7 @@ def promises(
     checks: list[Expectation] = []
     for key in ARGUMENTS:
         for entry, place in _entries(reader, item, key, column):
-            word, arguments = _parted(reader, entry, place, key)
+            word, arguments = _split(reader, entry, place, key)
             if word in ARGUMENTS[key]:
                 checks += _check(reader, column, word, arguments, place, ARGUMENTS[key][word])
                 continue
@@ -118,7 +118,7 @@ def _entries(reader: Reader, item: Any, key: str, column: str) -> list[tuple[Any
     return reader.items(item, key, f"column `{column}`")
 
 
-def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, Any]:
+def _split(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, Any]:
     """Return an entry's word and its arguments, from `{type: x, ...}`, `{x: {...}}` or the word alone."""
     if not isinstance(entry, Mapping):
         return str(entry), {}

@@ -31,7 +31,7 @@ SHAPES = {
 SHAPES["float"] = SHAPES["double"]
 TYPES = ("string", "int", "bigint", "decimal(p,s)", "date", "timestamp", "boolean", "double")
 Rows = tuple[tuple[str | None, ...], ...]
-TORN = "unbalanced quotes in this field"
+UNBALANCED = "unbalanced quotes in this field"
 CLOSE = 'Close the quote. Inside a quoted field, double each quote: "a ""b"" c".'
 
 
@@ -44,7 +44,7 @@ class Field:
     column: int
 
 
-class Torn(Exception):
+class UnbalancedQuotes(Exception):
     """An unclosed quote, or text behind a closing quote."""
 
     def __init__(self, line: int, column: int) -> None:
@@ -63,8 +63,8 @@ def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ..
             sheet.wrong(1, 1, "the file is empty", f"Write the header: {','.join(c.name for c in columns)}")
         elif _header_fits(header, columns, sheet):
             found = [record for record in lines if _fits(record, columns, sheet)]
-    except Torn as torn:
-        sheet.wrong(torn.line, torn.column, TORN, CLOSE)
+    except UnbalancedQuotes as error:
+        sheet.wrong(error.line, error.column, UNBALANCED, CLOSE)
     _unique(found, columns, grain, sheet)
     problems.extend(sheet.problems[:ENOUGH])
     if len(sheet.problems) > ENOUGH:
@@ -138,14 +138,14 @@ def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: 
 def records(text: str) -> Iterator[tuple[Field, ...]]:
     """Yield the records of CSV text (RFC 4180), without empty lines; a line end in quotes is part of its field.
 
-    Raises: `Torn`.
+    Raises: `UnbalancedQuotes`.
     """
     at, line, line_start = 0, 1, 0
     record: list[Field] = []
     while at < len(text) or record:
         found = FIELD.match(text, at)
         if not found:
-            raise Torn(line, at - line_start + 1)
+            raise UnbalancedQuotes(line, at - line_start + 1)
         quoted, bare, end = found.groups()
         value = quoted.replace('""', '"') if quoted is not None else bare or None
         record.append(Field(value, line, at - line_start + 1))

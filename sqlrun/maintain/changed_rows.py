@@ -38,15 +38,15 @@ class Change:
     """A model's change in a tick: its commits, and their effect on its own table.
 
     `rows` are the current public rows that were inserted or changed; None if there are too many to hold, `count` is
-    their number. `aside` counts quarantined lines by reason. `files` and `rescued` count the files of the lines and the
-    lines with undeclared fields. `added` is what the table's checksum gains; None if it must be computed separately.
-    `grew`: no row was deleted.
+    their number. `reasons` counts quarantined lines by reason. `files` and `rescued` count the files of the lines and
+    the lines with undeclared fields. `added` is what the table's checksum gains; None if it must be computed
+    separately. `grew`: no row was deleted.
     """
 
     commits: tuple[int, ...] = ()
     rows: pa.Table | None = None
     count: int = 0
-    aside: Reasons = ()
+    reasons: Reasons = ()
     files: int = 0
     rescued: int = 0
     added: Checksum | None = None
@@ -55,7 +55,7 @@ class Change:
     @property
     def quarantined(self) -> int:
         """Return the number of quarantined lines."""
-        return sum(count for _, count in self.aside)
+        return sum(count for _, count in self.reasons)
 
     @property
     def lines(self) -> int:
@@ -99,7 +99,7 @@ def read(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Cha
         most = 2 * LARGE  # an updated row occurs twice
         found = context.reader.query(*_all(context, model, commits, most + 1))
         if found.num_rows <= most:
-            return _parted(found, [column.name for column in model.own.public], commits)
+            return _split(found, [column.name for column in model.own.public], commits)
     return _one_by_one(context, model, commits)
 
 
@@ -124,7 +124,7 @@ def _all(
     return f"select {', '.join(items)} from feed limit {most}", (changes,)
 
 
-def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Change:
+def _split(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Change:
     """Split the rows of a change into the parts of a `Change`."""
     import pyarrow.compute as pc
 
@@ -140,10 +140,10 @@ def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Cha
     if ORIGIN not in found.column_names:
         return change
     files, rescued = pc.count_distinct(found.column(ORIGIN)).as_py(), found.column(RESCUED)
-    return replace(change, aside=_aside(found), files=files, rescued=len(rescued) - rescued.null_count)
+    return replace(change, reasons=_quarantine_reasons(found), files=files, rescued=len(rescued) - rescued.null_count)
 
 
-def _aside(found: pa.Table) -> Reasons:
+def _quarantine_reasons(found: pa.Table) -> Reasons:
     """Return the number of quarantined lines by reason; a replayed line has left its reason and may have another."""
     import pyarrow.compute as pc
 
@@ -183,8 +183,8 @@ def _one_by_one(context: TickContext, model: Compiled, commits: tuple[int, ...])
         return change
     origin = replace(public, columns=PROVENANCE[:1], where=QUARANTINED_ROWS)
     sql = f"select {REASON} as reason, sum({WEIGHT}) as n from feed group by {REASON} having sum({WEIGHT}) > 0"
-    aside = tuple(sorted((str(row["reason"]), int(row["n"])) for row in ask(sql, (origin,)).to_pylist()))
+    reasons = tuple(sorted((str(row["reason"]), int(row["n"])) for row in ask(sql, (origin,)).to_pylist()))
     landed = replace(public, columns=tuple(column for column in HIDDEN if column.name in (ORIGIN, RESCUED)), where="")
     sql = f"select count(distinct {ORIGIN}) as files, count({RESCUED}) as rescued from feed"
     (counted,) = ask(sql, (landed,)).to_pylist()
-    return replace(change, aside=aside, files=int(counted["files"]), rescued=int(counted["rescued"]))
+    return replace(change, reasons=reasons, files=int(counted["files"]), rescued=int(counted["rescued"]))

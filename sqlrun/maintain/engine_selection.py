@@ -27,24 +27,24 @@ LANDS = "duckdb"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Selection:
     """An engine, and why it was selected if that is unexpected, else ""."""
 
     engine: Engine
     note: str = ""
 
 
-def of_table(context: TickContext, stage: Stage, tick: Tick, changed: int) -> Turn:
+def of_table(context: TickContext, stage: Stage, tick: Tick, changed: int) -> Selection:
     """Return the engine that maintains a table in this tick."""
     engine = context.engine
     if not isinstance(engine, AutoEngine):
-        return Turn(engine)
+        return Selection(engine)
     if stage.model in engine.spark_only_models:
-        return Turn(engine.spark, f"Spark maintains {stage.name}: {engine.spark_only_models[stage.model]}")
+        return Selection(engine.spark, f"Spark maintains {stage.name}: {engine.spark_only_models[stage.model]}")
     why = too_large(_volume(context, stage, tick, changed), engine.memory)
     if why:
-        return Turn(engine.spark, f"Spark maintains {stage.name} in this tick: {why}")
-    return Turn(engine.duckdb)
+        return Selection(engine.spark, f"Spark maintains {stage.name} in this tick: {why}")
+    return Selection(engine.duckdb)
 
 
 def _volume(context: TickContext, stage: Stage, tick: Tick, changed: int) -> int:
@@ -72,26 +72,28 @@ def size(path: str, version: int) -> tuple[int, int]:
     return sum(int(f.get("num_records") or 0) for f in files), sum(int(f.get("size_bytes") or 0) for f in files)
 
 
-def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
-    """Return Spark's turn for a table that DuckDB could not write. Raise the error again if there is no other engine.
+def fall_back_to_spark(
+    context: TickContext, selection: Selection, path: str, base: int, error: UnsuitedError
+) -> Selection:
+    """Return the selection of Spark for a table that DuckDB could not write.
 
-    Raise it also if something was committed.
+    Raise the error again if there is no other engine, or if something was committed.
     """
     engine = context.engine
-    if not isinstance(engine, AutoEngine) or turn.engine is not engine.duckdb or delta_table.head(path) != base:
+    if not isinstance(engine, AutoEngine) or selection.engine is not engine.duckdb or delta_table.head(path) != base:
         raise error
-    return Turn(engine.spark, f"Spark maintains {error.model} in this tick: {error}")
+    return Selection(engine.spark, f"Spark maintains {error.model} in this tick: {error}")
 
 
-def of_landing(context: TickContext, model: Compiled) -> Turn:
+def of_landing(context: TickContext, model: Compiled) -> Selection:
     """Return the engine that lands a model's source: the one that started it, since only it knows the landed files."""
     engine = context.engine
     if not isinstance(engine, AutoEngine):
-        return Turn(engine)
+        return Selection(engine)
     if model.name in engine.spark_only_models:
-        return Turn(engine.spark, f"Spark lands {model.name}: {engine.spark_only_models[model.name]}")
+        return Selection(engine.spark, f"Spark lands {model.name}: {engine.spark_only_models[model.name]}")
     lands = checkpoint.began(_checkpoint(context, model)) or engine.lands
-    return Turn(engine.spark if lands == "spark" else engine.duckdb)
+    return Selection(engine.spark if lands == "spark" else engine.duckdb)
 
 
 def _checkpoint(context: TickContext, model: Compiled) -> str:

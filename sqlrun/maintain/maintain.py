@@ -77,12 +77,12 @@ def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
     choice = _choice(context, stage, table, changed)
     if choice is not None and choice.way == "whole":
         tick = replace(tick, whole=True)
-    turn = engine_selection.of_table(context, stage, tick, changed)
+    selection = engine_selection.of_table(context, stage, tick, changed)
     try:
-        written = _carried_out(context, model, stage, tick, commits, turn.engine)
+        written = _carried_out(context, model, stage, tick, commits, selection.engine)
     except UnsuitedError as error:
-        turn = engine_selection.fall_back_to_spark(context, turn, table.spec.path, base, error)
-        written = _carried_out(context, model, stage, tick, commits, turn.engine)
+        selection = engine_selection.fall_back_to_spark(context, selection, table.spec.path, base, error)
+        written = _carried_out(context, model, stage, tick, commits, selection.engine)
     others.require_none(stage.name, table.spec.path, base, written.version, context.workspace.project.name)
     wrote = written.receipt.commits > 0
     inputs = {name: (context.states[name].path, context.states[name].version) for name in stage.inputs}
@@ -91,8 +91,8 @@ def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
     strategy, reason, note = stage.strategy, stage.reason.code, ""
     if choice is not None and tick.whole:
         strategy, reason, note = "full", "SR548", strategy_cost.message(stage.name, choice)
-    note = "\n".join(text for text in (note, turn.note if wrote else "") if text)
-    engine = turn.engine.name if turn.engine is not context.engine else ""
+    note = "\n".join(text for text in (note, selection.note if wrote else "") if text)
+    engine = selection.engine.name if selection.engine is not context.engine else ""
     receipt = StageReceipt(
         table=stage.name,
         strategy=strategy,

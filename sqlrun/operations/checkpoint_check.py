@@ -107,7 +107,7 @@ class _Stream:
         if known is not None and not query.startswith(known):
             return  # another table's checkpoint: landing rejects it
         if known is not None and known != query:
-            self._move_aside(f"{self.subject.path}/{IDENTITY}", "is truncated")
+            self._schedule_move(f"{self.subject.path}/{IDENTITY}", "is truncated")
         published = self._newest_batch(query, self.subject.kept)
         if published is None:
             return  # rows that this checkpoint doesn't know: landing rejects them
@@ -245,13 +245,13 @@ class _Stream:
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
-                self._move_aside(f"{place}/{folder}/{name}", "is a leftover")
+                self._schedule_move(f"{place}/{folder}/{name}", "is a leftover")
         metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
         read, is_summed = self.storage.read, self.storage.is_there(checksum)
         if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):
-            self._move_aside(f"{place}/.{METADATA}.crc", "is corrupt")
+            self._schedule_move(f"{place}/.{METADATA}.crc", "is corrupt")
 
-    def _move_aside(self, path: str, what: str) -> None:
+    def _schedule_move(self, path: str, what: str) -> None:
         """Move aside a file that isn't needed."""
         self.found.findings.append(Finding(self.subject.name, path, what, True))
         self.found.moves.append(path)

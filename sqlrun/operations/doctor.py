@@ -29,7 +29,7 @@ from sqlrun.runtime import text_table
 from sqlrun.storage.factory import storage_of
 from sqlrun.system_tables import check_results, completeness, intake, measures, receipts
 
-SET_ASIDE = "_sqlrun/set_aside"
+MOVED_FILES = "_sqlrun/set_aside"
 CHAIN = 20
 Warn = Callable[[str], None]
 
@@ -157,7 +157,7 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
             advice = (
                 "A later tick was published, so this file was intact before. Restore the ledger's folder from a backup"
             )
-            findings = [replace(f, aside=False, advice=advice) for f in found.findings]
+            findings = [replace(f, movable=False, advice=advice) for f in found.findings]
             return (replace(found, findings=findings, moves=[]),)
     return (found,)
 
@@ -197,10 +197,10 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) ->
     refused = [str(finding) for each in found for finding in each.refused] + foreign_writers.refusals(found)
     if refused:
         raise UsageError("\n".join(f"{each}." for each in refused))
-    torn = [each for each in found if each.findings]
-    if torn:
-        folder = set_aside(warehouse, [path for each in torn for path in each.moves], clock)
-        for each in torn:
+    damaged = [each for each in found if each.findings]
+    if damaged:
+        folder = move_files(warehouse, [path for each in damaged for path in each.moves], clock)
+        for each in damaged:
             warn(message(each, folder))
     foreign_writers.heal(warehouse, found, warn)
 
@@ -215,14 +215,14 @@ def message(found: Found, folder: str) -> str:
     )
 
 
-def set_aside(warehouse: str, paths: Iterable[str], clock: datetime) -> str:
+def move_files(warehouse: str, paths: Iterable[str], clock: datetime) -> str:
     """Move files, in this order, to a new folder; return its path relative to the warehouse."""
     storage = storage_of(warehouse)
-    base = f"{SET_ASIDE}/{clock:%Y-%m-%dT%H-%M-%S}"
-    folder, turn = base, 1
+    base = f"{MOVED_FILES}/{clock:%Y-%m-%dT%H-%M-%S}"
+    folder, number = base, 1
     while storage.is_there(f"{warehouse}/{folder}"):
-        turn += 1
-        folder = f"{base}-{turn}"
+        number += 1
+        folder = f"{base}-{number}"
     for path in paths:
         storage.move(f"{warehouse}/{path}", f"{warehouse}/{folder}/{path}")
     storage.sync(warehouse)

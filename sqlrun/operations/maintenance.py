@@ -51,14 +51,14 @@ class Done:
     tick: int | None = None
 
 
-def vacuum(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], None]) -> Done:
+def vacuum(ledger: Ledger, keep: int, clock: datetime, report: Callable[[str], None]) -> Done:
     """Compact and clean up every published table; `keep` ticks can still be read, compared and rolled back to.
 
     Raises: UsageError before the first tick, or where a build died and left tables ahead of the published tick.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock) as holder:
-        return vacuum_held(ledger, keep, clock, holder, tell)
+        return vacuum_held(ledger, keep, clock, holder, report)
 
 
 def due(ledger: Ledger, tick: int, every: int) -> bool:
@@ -74,7 +74,7 @@ def _mark(ledger: Ledger) -> str:
     return f"{ledger.warehouse}/{system_folder(ledger.env)}/{MARK}"
 
 
-def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
+def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, report: Callable[[str], None]) -> Done:
     """Do what `vacuum` does; the caller holds the warehouse's lock."""
     retained = ledger.newest(keep)
     if not retained:
@@ -86,7 +86,7 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
     own = environments.mine(ledger, newest)
     _require_whole(ledger, newest, own)
     # A folder that a crash left behind would name files that are deleted below.
-    current_folders.follow(ledger, newest, tell)
+    current_folders.follow(ledger, newest, report)
     states: dict[str, TableState] = dict(newest.tables)
     unsent = dead_letters.behind(ledger.warehouse, ledger.env, newest)
     for name, state in newest.tables.items():
@@ -98,7 +98,7 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
         assert_lock_held()
         _delete_old(path, needed[state.path], clock, done)
         states[name] = replace(state, version=_after_deletion(path, compacted))
-        tell(name)
+        report(name)
     assert_lock_held()
     measures.forget(ledger.warehouse, retained[-1].tick, newest.as_of, ledger.env)
     _forget(ledger, retained[-1].tick, clock, done)
@@ -111,7 +111,7 @@ def vacuum_held(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: C
         pinned = ledger.pin(done.tick, newest.as_of, states, clock, holder)
         lock.require(ledger.warehouse, holder)
         ledger.publish(done.tick, newest.as_of, states, clock, holder, pinned)
-        current_folders.follow(ledger, replace(newest, tick=done.tick, tables=states), tell)
+        current_folders.follow(ledger, replace(newest, tick=done.tick, tables=states), report)
     mark = str(done.tick or newest.tick)
     storage_of(ledger.warehouse).put(_mark(ledger), mark.encode(), synced=False)
     return done

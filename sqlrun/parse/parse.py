@@ -184,7 +184,7 @@ def _parse(rendered: Rendered) -> exp.Query:
     except ParseError as error:
         raise ProjectError([syntax.wrong(rendered, e) for e in error.errors]) from None
     except TokenError as error:
-        raise ProjectError([syntax.torn(rendered, error)]) from None
+        raise ProjectError([syntax.unclosed(rendered, error)]) from None
     except RecursionError:
         raise ProjectError([located_problems.problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
     except (LookupError, TypeError, ValueError, AttributeError, AssertionError):

@@ -52,7 +52,7 @@ def described(error: Mapping[str, object]) -> str:
     return f"syntax error{f' near `{near}`' if near else ''}: {words or 'the query is incomplete'}"
 
 
-def torn(rendered: Rendered, error: TokenError) -> Problem:
+def unclosed(rendered: Rendered, error: TokenError) -> Problem:
     """Return the problem of an unclosed quote or comment, at the place where it begins."""
     for found in restrictions.PIECES.finditer(rendered.sql):
         if not found["open"]:

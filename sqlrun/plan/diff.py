@@ -134,9 +134,9 @@ def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mappin
             return f"it reads {_listed(moved)}"
         if plan.refresh:
             return "--full-refresh"
-        anew = built_anew(plan, model)
-        if anew:
-            return f"it reads {', '.join(anew)}, rebuilt since"
+        rebuilt = rebuilt_inputs(plan, model)
+        if rebuilt:
+            return f"it reads {', '.join(rebuilt)}, rebuilt since"
         return "production's table reads other tables" if plan.env else "a table of its own is missing"
     if not is_edited(workspace, model, known):
         return f"it reads {_listed(moved)}"
@@ -166,7 +166,7 @@ def is_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableSt
     return fingerprint.of_model(model, then) != fingerprint_of(known[model.name].path)
 
 
-def built_anew(plan: TickPlan, model: Compiled) -> tuple[str, ...]:
+def rebuilt_inputs(plan: TickPlan, model: Compiled) -> tuple[str, ...]:
     """Return the tables that a model reads and that were rebuilt elsewhere without an edit."""
     tables = plan.published.tables if plan.published else {}
     found: dict[str, None] = {}

@@ -275,11 +275,11 @@ class Console:
             # A reader that closes the pipe (`| head`), or a full disk, must not end a build halfway.
             streams.give_up(self._out, error)
 
-    def _dots(self, besides: int) -> int:
+    def _dots(self, reserved: int) -> int:
         """Return the column where dots end: dbt's, or an earlier one so that the line doesn't wrap."""
         if not self._out.isatty():
             return DOTS
-        return min(DOTS, self._size()[0] - besides)
+        return min(DOTS, self._size()[0] - reserved)
 
     @property
     def columns(self) -> int | None:

@@ -33,14 +33,14 @@ REASONS = 20
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Contents of a history page. `checks_left` counts checks not drawn; `aside` are quarantined lines by reason."""
+    """Contents of a history page. `checks_left` counts checks not drawn; `quarantined`: lines by reason."""
 
     grid: Grid
     checks: tuple[CheckPast, ...]
     checks_left: int
     lines: tuple[Line, ...]
     costs: tuple[Line, ...]
-    aside: tuple[Line, ...]
+    quarantined: tuple[Line, ...]
 
 
 class Books:
@@ -63,7 +63,7 @@ class Books:
         entries = self._ledger.entries()[:TICKS][::-1]
         drawn = grid(list(self._moments(entries)), self._count_checks(entries))
         checks, left = self._checks(drawn)
-        return Past(drawn, checks, left, self._lines(drawn), self._costs(drawn), self._aside(entries, drawn))
+        return Past(drawn, checks, left, self._lines(drawn), self._costs(drawn), self._quarantined(entries, drawn))
 
     def _book(self, path: str) -> Relation | None:
         head = delta_table.head(path)
@@ -230,7 +230,7 @@ class Books:
                 )  # fmt: skip
         return tuple(found)
 
-    def _aside(self, entries: Sequence[Entry], drawn: Grid) -> tuple[Line, ...]:
+    def _quarantined(self, entries: Sequence[Entry], drawn: Grid) -> tuple[Line, ...]:
         """Return the lines now in quarantine, by reason and by the tick in which they landed."""
         newest = self._ledger.read().published
         if newest is None or not drawn.moments:

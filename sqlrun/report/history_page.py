@@ -122,11 +122,11 @@ def html(
     checks_left: int,
     measures: Sequence[Line],
     costs: Sequence[Line],
-    aside: Sequence[Line],
+    quarantined: Sequence[Line],
     about: Subject,
 ) -> str:
     """Return the page. The template escapes every text for HTML; the script's data is escaped here."""
-    lines = [*measures, *costs, *aside][:MOST_LINES]
+    lines = [*measures, *costs, *quarantined][:MOST_LINES]
     numbers = {id(line): number for number, line in enumerate(lines)}
     bad = [row for row in checks if row.bad]
     now = [row for row in bad if row.last is not Outcome.PASS and not about.gone(row)]
@@ -149,7 +149,7 @@ def html(
         checks_left=checks_left,
         measures=_groups(grid, measures, numbers),
         costs=_groups(grid, costs, numbers),
-        aside=_groups(grid, aside, numbers),
+        quarantined=_groups(grid, quarantined, numbers),
         open_models=OPEN_MODELS,
         folded_most=FOLDED,
         policy=policy(parts),

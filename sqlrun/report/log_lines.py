@@ -103,10 +103,10 @@ def _node_line(node: NodeResult, what: str) -> Line:
         case "success":
             verb = {"seed": "loaded ", "landing": "landed "}.get(node.kind, "")
             text = f"{progress} OK {verb}{named.removeprefix('landing ')}"
-            aside = f", {node.quarantined:,} quarantined" if node.quarantined else ""
-            aside += _dropped([node])
-            aside += f", {node.lines.exceptions()}" if node.lines.exceptions() else ""
-            return Line(text, f"[OK {counted(node.rows, 'row')}{aside}{time}]", "good")
+            details = f", {node.quarantined:,} quarantined" if node.quarantined else ""
+            details += _dropped([node])
+            details += f", {node.lines.exceptions()}" if node.lines.exceptions() else ""
+            return Line(text, f"[OK {counted(node.rows, 'row')}{details}{time}]", "good")
         case "error":
             kind = node.kind or named.partition(" ")[0]
             verb = {"seed": "loading ", "landing": ""}.get(kind, "creating ")
@@ -188,8 +188,8 @@ def tick_line(result: TickResult) -> Line:
     changed = [node for node in result.nodes if node.status == "success"]
     tables = f"{len(changed):,} of {counted(len(result.nodes), 'table')} changed"
     rows = counted(sum(node.rows for node in changed), "row")
-    aside = sum(node.quarantined for node in changed)
-    rows += f", {aside:,} quarantined" if aside else ""
+    quarantined = sum(node.quarantined for node in changed)
+    rows += f", {quarantined:,} quarantined" if quarantined else ""
     rows += _dropped(changed)
     levels = Counter(check.status.level for check in result.checks)
     parts = [f"{counted(levels[Level.GOOD], 'check')} passed"] if levels[Level.GOOD] else []

@@ -307,7 +307,7 @@ def examined(context: TickContext, model: Compiled) -> Checked:
     change = changed_rows.of_tick(context, model)
     results = check(context, model, change)
     measured, anomalies = measure(context, model, change)
-    return Checked(change.count, change.aside, (*results, *anomalies), measured, change.added)
+    return Checked(change.count, change.reasons, (*results, *anomalies), measured, change.added)
 
 
 def _checked(

@@ -157,21 +157,21 @@ def _limited(text: str, limit: str) -> str | None:
 
 def check_file(text: str, severity: str, description: str) -> str:
     """Return the text of a SQL check."""
-    comment, query = _parted(text, description)
+    comment, query = _split(text, description)
     config = f"{{{{ config(severity='{severity}') }}}}\n" if severity else ""
     return f"{comment}{config}{query}\n"
 
 
 def table_file(text: str, description: str) -> str:
     """Return the text of a model whose rows are wrong."""
-    comment, query = _parted(text, description)
+    comment, query = _split(text, description)
     return f"{comment}{{{{ config(materialized='table') }}}}\n{query}\n"
 
 
-def _parted(text: str, description: str) -> tuple[str, str]:
+def _split(text: str, description: str) -> tuple[str, str]:
     """Return the comment of a file, which is the check's description, and its query.
 
-    >>> _parted("\\n-- No order\\n--   is free.\\nselect 1", "")
+    >>> _split("\\n-- No order\\n--   is free.\\nselect 1", "")
     ('-- No order\\n--   is free.\\n', 'select 1')
     """
     lines = text.strip().split("\n")

@@ -111,7 +111,7 @@ def _checked(folder: Path, made: Import) -> str:
         try:
             pipeline.prepare(folder.resolve())
         except ProjectError as error:
-            left, changed = str(error), [_mended(problem, made) for problem in error.problems]
+            left, changed = str(error), [_fixed(problem, made) for problem in error.problems]
             if not any(changed):
                 return left
             _written(made)
@@ -120,7 +120,7 @@ def _checked(folder: Path, made: Import) -> str:
     return left
 
 
-def _mended(problem: Problem, made: Import) -> bool:
+def _fixed(problem: Problem, made: Import) -> bool:
     """Change a contract so that a problem goes, if dbt has no such problem; return whether that was done."""
     return _without_column(problem, made) or _with_type(problem, made) or _with_column(problem, made)
 

@@ -80,12 +80,12 @@ def _unit_test(reader: Reader, item: Any, place: Place, known: Known) -> UnitTes
     noun = known.inputs.get(f"ref('{model}')", Input("model", ()))
     # The columns of a CTE are known only after its model's query is parsed.
     table = Table(f"the CTE `{cte}`", {}) if cte else Table.of(f"ref('{model}')", noun.columns)
-    aside = quarantine(model, noun)
+    quarantine_columns = quarantine(model, noun)
     return UnitTest(
         name=name,
         model=model,
         given=_given(reader, item, known),
-        expect=expected(reader, item, table, aside, known, step=False),
+        expect=expected(reader, item, table, quarantine_columns, known, step=False),
         place=place,
         description=reader.text(item, "description"),
         as_of=as_of,
@@ -93,7 +93,7 @@ def _unit_test(reader: Reader, item: Any, place: Place, known: Known) -> UnitTes
         macros=macros,
         cte=cte,
         tags=tags(reader, item),
-        steps=steps(reader, item, as_of, known, table, aside),
+        steps=steps(reader, item, as_of, known, table, quarantine_columns),
     )
 
 

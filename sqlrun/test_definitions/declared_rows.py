@@ -121,8 +121,8 @@ def csv_rows(reader: Reader, passage: Passage, table: Table) -> tuple[Row, ...]:
             note(reader, passage, "SR119", 1, 1, "the CSV is empty", hint)
         elif _header(reader, passage, header, table):
             found = [row for record in records if (row := _record(reader, passage, header, record, table)) is not None]
-    except seeds.Torn as torn:
-        note(reader, passage, "SR119", torn.line, torn.column, seeds.TORN, seeds.CLOSE)
+    except seeds.UnbalancedQuotes as error:
+        note(reader, passage, "SR119", error.line, error.column, seeds.UNBALANCED, seeds.CLOSE)
     return tuple(found)
 
 

@@ -22,8 +22,8 @@ THIS = (
 )
 
 
-def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, aside: Table) -> tuple[Step, ...]:
-    """Return the steps under `then:`; `before` is the test's own time, `aside` the model's quarantine."""
+def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, quarantine: Table) -> tuple[Step, ...]:
+    """Return the steps under `then:`; `before` is the test's own time, `quarantine` the model's quarantine."""
     found = []
     if isinstance(item.get("then"), list) and not item["then"]:
         reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each step with `- `.")
@@ -35,7 +35,9 @@ def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, as
             message = f"the as_of {as_of} is earlier than {before}, the as_of of the previous step"
             reader.problem("SR121", reader.value_place(node, "as_of"), message, hint)
         before = as_of or before
-        made = Step(place, as_of, changes(reader, node, known), expected(reader, node, table, aside, known, step=True))
+        made = Step(
+            place, as_of, changes(reader, node, known), expected(reader, node, table, quarantine, known, step=True)
+        )
         if not as_of and not made.changes and node.get("expect") is None:
             hint = "Add `as_of`, `changes` or `expect`."
             reader.problem("SR121", place, "this step is empty", hint)
@@ -123,7 +125,7 @@ def _check_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tupl
             reader.problem("SR121", place, message, f"Add the grain of {name}: {', '.join(noun.grain)}.")
 
 
-def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known, *, step: bool) -> Expected:
+def expected(reader: Reader, item: Any, table: Table, quarantine: Table, known: Known, *, step: bool) -> Expected:
     """Return `expect`; in a step it may also have the changes of the table."""
     node = item.get("expect")
     if node is None:
@@ -135,7 +137,7 @@ def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known
     table = table if table.types else Table(table.name, kinds)
     found = content(reader, node, table, known)
     came, left = _change(reader, node, table) if step else (None, None)
-    quarantined = dict_rows(reader, node, "quarantined", aside) if node.get("quarantined") is not None else None
+    quarantined = dict_rows(reader, node, "quarantined", quarantine) if node.get("quarantined") is not None else None
     if found == Content() and came is None and quarantined is None:
         at = reader.value_place(item, "expect")
         reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, or `rows: []` for an empty result.")

@@ -95,7 +95,7 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
 }
 
 
-def mended(tree: exp.Expr) -> exp.Expr:
+def translated(tree: exp.Expr) -> exp.Expr:
     """Return the tree with every call in DuckDB's SQL, inner calls first. It changes the tree.
 
     Raises: UnlikeSparkError for a call that DuckDB can't run as Spark does.
@@ -104,7 +104,7 @@ def mended(tree: exp.Expr) -> exp.Expr:
     duckdb_ordering.note(tree)
     for node in _inner_first(tree):
         with repeating(isinstance(node.find_ancestor(exp.Having, exp.Qualify, exp.Select), exp.Having | exp.Qualify)):
-            made = _mended(node)
+            made = _translated(node)
         if made is node:
             continue
         if node is tree:
@@ -118,7 +118,7 @@ def unlike(tree: exp.Expr) -> Iterator[tuple[exp.Expr, UnlikeSparkError]]:
     """Yield the calls that DuckDB can't run as Spark does; the tree isn't changed."""
     for node in copied(tree).walk():
         try:
-            _mended(node)
+            _translated(node)
         except UnlikeSparkError as error:
             yield node, error
 
@@ -127,7 +127,7 @@ def _inner_first(tree: exp.Expr) -> list[exp.Expr]:
     return list(tree.walk(bfs=True))[::-1]
 
 
-def _mended(node: exp.Expr) -> exp.Expr:
+def _translated(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.AnonymousAggFunc():
             return duckdb_aggregates.aggregate(node)
@@ -137,16 +137,16 @@ def _mended(node: exp.Expr) -> exp.Expr:
         case exp.BitwiseLeftShift() | exp.BitwiseRightShift():
             return CLASSES[type(node)](node)
         case exp.Div() | exp.Mod() | exp.IntDiv() | exp.Mul() | exp.Add() | exp.Sub():
-            return duckdb_decimals.computed(node, node.this, node.expression) or _mended_operator(node)
+            return duckdb_decimals.computed(node, node.this, node.expression) or _translated_operator(node)
         case exp.Anonymous():
-            mend = CALLS.get(node.name.lower())
-            return mend(node.expressions) if mend is not None else node
+            translate = CALLS.get(node.name.lower())
+            return translate(node.expressions) if translate is not None else node
         case exp.Like() | exp.ILike():
             return duckdb_text.like(node)
         case exp.Cast():
             return duckdb_casts.cast(node)
         case exp.Func():
-            return _mended_class(node)
+            return _translated_class(node)
         case exp.Bracket():
             return duckdb_casts.element(node)
         case exp.Window() | exp.Filter() | exp.WithinGroup():
@@ -155,7 +155,7 @@ def _mended(node: exp.Expr) -> exp.Expr:
             return node
 
 
-def _mended_operator(node: exp.Binary) -> exp.Expr:
+def _translated_operator(node: exp.Binary) -> exp.Expr:
     match node:
         case exp.Div():
             return duckdb_numbers.divided(node)
@@ -169,7 +169,7 @@ def _mended_operator(node: exp.Binary) -> exp.Expr:
             return node
 
 
-def _mended_class(node: exp.Func) -> exp.Expr:
+def _translated_class(node: exp.Func) -> exp.Expr:
     ordered = duckdb_ordering.ordered(node)
     if ordered is not None:
         return ordered

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlrun.transpile.casts import to_whole
-from sqlrun.transpile.templates import Mend, UnlikeSparkError, number, of, piece, text
+from sqlrun.transpile.templates import Translation, UnlikeSparkError, number, of, piece, text
 
 # Spark's pattern letters: the code of strftime and strptime, and the regular expression of their text.
 _LETTERS: Mapping[str, tuple[str, str]] = {
@@ -120,7 +120,7 @@ def read(value: exp.Expr, pattern: exp.Expr, *, strict: bool, kind: str) -> exp.
     return piece(template, x=value, **forms)
 
 
-def _read(kind: str, *, strict: bool = True) -> Mend:
+def _read(kind: str, *, strict: bool = True) -> Translation:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         if len(arguments) == 2:
             return read(arguments[0], arguments[1], strict=strict, kind=kind)
@@ -274,7 +274,7 @@ def interval(node: exp.MakeInterval) -> exp.Expr:
     return node
 
 
-CALLS: Mapping[str, Mend] = {
+CALLS: Mapping[str, Translation] = {
     "add_months": lambda a: piece(
         "cast(cast(arg_d as date) + to_months(arg_n) as date)", d=a[0], n=to_whole(a[1], "int")
     ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, of, piece
+from sqlrun.transpile.templates import Translation, UnlikeSparkError, call, of, piece
 from sqlrun.transpile.trees import may_be_variable
 
 # Whether a list contains a value, NULL equal to NULL.
@@ -94,7 +94,7 @@ def _map_filter(arguments: list[exp.Expr]) -> exp.Expr:
     return call("map_from_entries", entries)
 
 
-def _map_transform(template: str) -> Mend:
+def _map_transform(template: str) -> Translation:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         made = call("list_transform", call("map_entries", arguments[0]), _over_fields(arguments[1], _ENTRY))
         return piece(template, m=arguments[0], x=made)
@@ -162,11 +162,11 @@ def _map_concat(arguments: list[exp.Expr]) -> exp.Expr:
     return piece(template, a=arguments[0], b=arguments[1])
 
 
-def _json_of(kind: str, function: str) -> Mend:
+def _json_of(kind: str, function: str) -> Translation:
     return of(f"case when json_type(arg_x) = '{kind}' then {function}(arg_x) end", "x")
 
 
-CALLS: Mapping[str, Mend] = {
+CALLS: Mapping[str, Translation] = {
     "array_distinct": of(_OPERATORS["array_distinct"], "a"),
     "array_except": of(_OPERATORS["array_except"], "ab"),
     "array_intersect": of(_OPERATORS["array_intersect"], "ab"),

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sqlrun.transpile import casts as duckdb_casts
 from sqlrun.transpile import decimals as duckdb_decimals
-from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, number, of, piece, text
+from sqlrun.transpile.templates import Translation, UnlikeSparkError, call, number, of, piece, text
 
 
 def remainder(node: exp.Mod) -> exp.Expr:
@@ -98,7 +98,7 @@ def _log(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 _SIGN = "case when isnan(cast(arg_x as double)) then cast(arg_x as double) else cast(sign(arg_x) as double) end"
-CALLS: Mapping[str, Mend] = {
+CALLS: Mapping[str, Translation] = {
     "bin": lambda arguments: call("bin", duckdb_casts.to_whole(arguments[0], "bigint")),
     # DuckDB's result is a byte: the product of two would overflow it.
     "bit_count": of("cast(bit_count(cast(arg_x as bigint)) as integer)", "x"),

@@ -97,8 +97,8 @@ def bound(statement: Statement, values: Mapping[str, datetime], dialect: Dialect
             return Append(fill(sql))
         case Replace(sql=sql):
             return Replace(fill(sql))
-        case Overwrite(sql=sql, touched=touched):
-            return Overwrite(fill(sql), fill(touched))
+        case Overwrite(sql=sql, partitions=partitions):
+            return Overwrite(fill(sql), fill(partitions))
         case Merge():
             return replace(
                 statement,

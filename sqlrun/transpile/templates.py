@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import sqlglot
 from sqlglot import exp
 
-Mend = Callable[[list[exp.Expr]], exp.Expr]
+Translation = Callable[[list[exp.Expr]], exp.Expr]
 PREFIX = "arg_"
 # Maximum size of an argument that is repeated. A larger one is bound to a name, so that nested calls don't double the
 # text.
@@ -77,7 +77,7 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
-def of(template: str, names: str) -> Mend:
+def of(template: str, names: str) -> Translation:
     """Return a translation by a template, whose arguments have one-letter names in order."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:

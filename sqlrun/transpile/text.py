@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sqlrun.transpile.casts import to_whole
-from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, number, of, piece, text
+from sqlrun.transpile.templates import Translation, UnlikeSparkError, call, number, of, piece, text
 
 # Java's line ends, which its `.` doesn't match; RE2's `.` excludes \n alone.
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -229,7 +229,7 @@ def encode(node: exp.Encode) -> exp.Expr:
     return _charset([node.this, *([charset] if charset is not None else [])], "encode")
 
 
-def _pad(name: str) -> Mend:
+def _pad(name: str) -> Translation:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         if len(arguments) == 2:
             arguments = [*arguments, exp.Literal.string(" ")]
@@ -320,7 +320,7 @@ def _substring_index(arguments: list[exp.Expr]) -> exp.Expr:
     return piece(template, s=arguments[0], d=arguments[1], n=arguments[2])
 
 
-CALLS: Mapping[str, Mend] = {
+CALLS: Mapping[str, Translation] = {
     "btrim": lambda arguments: call("trim", *arguments),
     "char": _character,
     "chr": _character,

@@ -78,11 +78,11 @@ def attempted(tree: exp.Expr, dialect: Dialect, kind: str = "boolean") -> str:
     """
     if dialect == "spark":
         return cast(tree.sql("spark"), kind, dialect)
-    mended = _for_duckdb(tree)
-    for call in list(mended.find_all(exp.Anonymous)):
+    translated = _for_duckdb(tree)
+    for call in list(translated.find_all(exp.Anonymous)):
         if call.name.lower() == "error":
             call.replace(exp.null())
-    return f"try({cast(mended.sql('duckdb'), kind, dialect)})"
+    return f"try({cast(translated.sql('duckdb'), kind, dialect)})"
 
 
 @lru_cache(1024)  # every statement over a partitioned table needs its columns' types
@@ -99,7 +99,7 @@ def cast(text: str, spark_type: str, dialect: Dialect) -> str:
 
 def _for_duckdb(tree: exp.Expr) -> exp.Expr:
     """Return a tree in DuckDB's SQL as far as sqlglot doesn't translate it: first calls, then clauses."""
-    return duckdb_calls.mended(_own_variables(tree.copy())).transform(_mend, copy=False)
+    return duckdb_calls.translated(_own_variables(tree.copy())).transform(_translated_clause, copy=False)
 
 
 def _own_variables(tree: exp.Expr) -> exp.Expr:
@@ -112,7 +112,7 @@ def _own_variables(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _mend(node: exp.Expr) -> exp.Expr:
+def _translated_clause(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.CurrentTimestamp() | exp.CurrentDate():
             raise AssertionError("as_of must be a literal before a query reaches an engine")
@@ -123,7 +123,7 @@ def _mend(node: exp.Expr) -> exp.Expr:
         case exp.Distinct() if len(node.expressions) > 1 and not node.args.get("on"):
             return _distinct_rows(node)
         case exp.Select():
-            return _mend_sets(_mend_laterals(node) if node.args.get("laterals") else node)
+            return _without_empty_total(_lateral_joins(node) if node.args.get("laterals") else node)
         case _:
             return node
 
@@ -143,7 +143,7 @@ def _apart(node: exp.Binary) -> exp.Binary:
     return node
 
 
-def _mend_sets(select: exp.Select) -> exp.Select:
+def _without_empty_total(select: exp.Select) -> exp.Select:
     """Exclude the grand total over no rows: Spark returns none for grouping sets, DuckDB one."""
     group = select.args.get("group")
     if group is not None and group.find(exp.GroupingSets, exp.Rollup, exp.Cube):
@@ -154,7 +154,7 @@ def _mend_sets(select: exp.Select) -> exp.Select:
     return select
 
 
-def _mend_laterals(select: exp.Select) -> exp.Select:
+def _lateral_joins(select: exp.Select) -> exp.Select:
     """Rewrite LATERAL VIEW as a lateral join under the view's alias; positions count from 0."""
     joins = list(select.args.get("joins") or ())
     for lateral in select.args["laterals"]:

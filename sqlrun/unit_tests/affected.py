@@ -50,10 +50,10 @@ def shape(query: Query) -> object:
     return [query.canonical, config, model.grain, model.repeats, model.event_time, facts(model.columns)]
 
 
-def touched(before: Seen, after: Seen) -> frozenset[str]:
+def changed_tests(before: Seen, after: Seen) -> frozenset[str]:
     """Return the names of the tests whose dependencies changed, new tests included.
 
-    >>> sorted(touched({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1}))
+    >>> sorted(changed_tests({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1}))
     ['b', 'd']
     """
     return frozenset(name for name, value in after.items() if name not in before or before[name] != value)

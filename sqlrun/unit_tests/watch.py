@@ -17,7 +17,7 @@ from sqlrun.report.log_lines import Line
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted
 from sqlrun.unit_tests import choosing
-from sqlrun.unit_tests.affected import Seen, seen, touched
+from sqlrun.unit_tests.affected import Seen, changed_tests, seen
 from sqlrun.unit_tests.file_watcher import Saved, saves
 from sqlrun.unit_tests.output import shown
 from sqlrun.unit_tests.project_tests import chosen, run_tests
@@ -80,7 +80,7 @@ class _Watched:
         prepared = self._prepared()
         selected = chosen(self.root, prepared, self._options)
         now = seen(prepared, selected)
-        names = touched(self._seen, now)
+        names = changed_tests(self._seen, now)
         tests = tuple(test for test in selected if choosing.key_of(test) in names)
         self._seen = now
         if saved is None and not tests:

@@ -17,6 +17,7 @@ from sqlrun.incremental import functional_dependencies, properties
 from sqlrun.incremental.algebra import Node, Type
 from sqlrun.incremental.expressions import column
 from sqlrun.incremental.file_ranges import Range, Read
+from sqlrun.incremental.operators.affected import Affected, restrict
 from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.explode import Explode
 from sqlrun.incremental.operators.filter import Filter
@@ -28,7 +29,6 @@ from sqlrun.incremental.operators.registry import OPERATORS
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.operators.single import Single
 from sqlrun.incremental.operators.temporal import Bound, Temporal
-from sqlrun.incremental.operators.touched import Touched, restrict
 from sqlrun.incremental.operators.union_all import UnionAll
 from sqlrun.incremental.operators.window import Window
 from sqlrun.incremental.script import WEIGHT, Moment, Script
@@ -106,7 +106,7 @@ EXAMPLES: dict[str, Node] = {
     "moving: growing": Moving(GROWING, parsed("seen > current_timestamp()")),
     "latest": Latest(T, ("g",), (OrderKey("n", True, False), OrderKey("k", True, False))),
     "latest: growing": Latest(GROWING, ("g",), (OrderKey("k", True, False),)),
-    "touched": Touched(T, "relation", (("g", "k1"),)),
+    "affected": Affected(T, "relation", (("g", "k1"),)),
 }
 # (k, g, n, hours after the first tick, xs) of the tables before and after: unchanged, inserted, deleted and corrected
 # rows.
@@ -253,11 +253,11 @@ def test_grains_and_dependencies_hold(node: Node, tables: duckdb.DuckDBPyConnect
 def test_restricted_rows_are_those_of_affected_keys(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     """By each column alone and by each two consecutive ones."""
     plain = [name for name, kind in node.types().items() if kind.text in ("int", "bigint", "")]
-    touched = tables.execute("select * from relation").fetchall()
+    affected = tables.execute("select * from relation").fetchall()
     for names in [*((name,) for name in plain), *itertools.pairwise(plain)]:
         fewer = rows(restrict(node, "relation", {c: f"k{n + 1}" for n, c in enumerate(names)}), "new", tables)
         places = [node.columns.index(name) for name in names]
-        known = {pair[: len(names)] for pair in touched}
+        known = {pair[: len(names)] for pair in affected}
         wanted = {row: n for row, n in rows(node, "new", tables).items() if tuple(row[p] for p in places) in known}
         assert fewer == wanted, names
 
@@ -267,10 +267,10 @@ def test_affected_keys_include_every_changed_key(node: Node, tables: duckdb.Duck
     for name in node.columns:
         statement = script()
         pieces = node.support((name,), statement)
-        touched = set(bag(tables, at_its_time(statement.text("\nunion all\n".join(pieces))))) if pieces else set()
+        affected = set(bag(tables, at_its_time(statement.text("\nunion all\n".join(pieces))))) if pieces else set()
         place = node.columns.index(name)
         changed = {(row[place],) for row in difference(node, tables)}
-        assert changed <= touched, name
+        assert changed <= affected, name
 
 
 @each

@@ -96,6 +96,6 @@ def statements(case: Case) -> list[str]:
                 match prepared.statement if prepared else None:
                     case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql):
                         found.append(sql)
-                    case Overwrite(sql=sql, touched=touched):
-                        found += [sql, touched]
+                    case Overwrite(sql=sql, partitions=partitions):
+                        found += [sql, partitions]
     return found

@@ -137,8 +137,8 @@ def test_a_check_says_how_often_when_and_how_many() -> None:
     assert past().summary() == "failed in 1 of 3 ticks, last in tick 2: 3 of 12 rows (25 %)"
     assert past(ranks=(0, 0)).summary() == "passed in all 2 ticks in which it ran"
     assert past(ranks=(0,)).summary() == "passed in the one tick in which it ran"
-    told = past(ranks=(2, 3, 4, 0), unexpected=7, evaluated=0).summary()
-    assert told == "warned in 1, failed in 1, could not be evaluated in 1 of 4 ticks, last in tick 2: 7 rows"
+    summary = past(ranks=(2, 3, 4, 0), unexpected=7, evaluated=0).summary()
+    assert summary == "warned in 1, failed in 1, could not be evaluated in 1 of 4 ticks, last in tick 2: 7 rows"
 
 
 def test_why_a_tick_was_not_published() -> None:
@@ -149,7 +149,7 @@ def test_why_a_tick_was_not_published() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "told"),
+    ("ranks", "expected"),
     [
         ([None, 3], "It ran in no other retained tick."),
         ([3, 3, 2], "It passed in none of the 3 ticks since tick 7 in which it ran."),
@@ -158,13 +158,13 @@ def test_why_a_tick_was_not_published() -> None:
         ([3, 0], "It passed in 1 of the 2 ticks since tick 7 in which it ran."),
     ],
 )  # fmt: skip
-def test_a_failure_says_since_when(ranks: list[int | None], told: str) -> None:
-    assert streak(7, ranks) == told
+def test_a_failure_says_since_when(ranks: list[int | None], expected: str) -> None:
+    assert streak(7, ranks) == expected
 
 
 def test_numbers_are_short_and_have_their_unit() -> None:
-    told = [amount(value, "seconds") for value in (0, 0.005, 9.5, 59, 90, 3600, 5400, 200_000, -7200)]
-    assert told == ["0 s", "0.01 s", "9.5 s", "59 s", "1.5 min", "60 min", "1.5 h", "2.3 d", "-2 h"]
+    durations = [amount(value, "seconds") for value in (0, 0.005, 9.5, 59, 90, 3600, 5400, 200_000, -7200)]
+    assert durations == ["0 s", "0.01 s", "9.5 s", "59 s", "1.5 min", "60 min", "1.5 h", "2.3 d", "-2 h"]
     assert [amount(v, "share") for v in (0, 0.0012, 1)] == ["0 %", "0.12 %", "100 %"]
     assert [amount(v, "rows") for v in (0, 0.5, 12.4, 1_234_567)] == ["0", "0.50", "12", "1,234,567"]
 
@@ -233,10 +233,10 @@ def test_no_text_becomes_part_of_the_page(text: str) -> None:
 
 def test_the_data_of_the_charts_can_not_end_their_script() -> None:
     drawn = grid(moments(3))
-    told = history_page.embedded({"x": ["</script>", "<!--", "\u2028"]})
+    text = history_page.embedded({"x": ["</script>", "<!--", "\u2028"]})
 
-    assert "<" not in told and "\u2028" not in told
-    assert json.loads(told) == {"x": ["</script>", "<!--", "\u2028"]}
+    assert "<" not in text and "\u2028" not in text
+    assert json.loads(text) == {"x": ["</script>", "<!--", "\u2028"]}
     assert embedded(page(drawn, (), [line()]))["lines"][0]["value"] == [0, 1, 2]
 
 
@@ -342,14 +342,14 @@ def ledger(tmp_path: Path) -> Ledger:
         pinned = made.pin(tick, at, {}, at, "me")
         if tick in (1, 2, 5):
             made.publish(tick, at, {}, at, "me", pinned)
-    for told in (
+    for done in (
         result(1, check("pass"), check("warn", "n", 1)),
         result(2, check("pass"), seconds=3.0),
         result(3, check("fail", unexpected=5), check("error", "n"), published=False),
         result(5, check("pass"), check("pass", "n")),
     ):
-        check_results.write(made.warehouse, told, AT)
-        receipts.write(made.warehouse, told, "duckdb", AT)
+        check_results.write(made.warehouse, done, AT)
+        receipts.write(made.warehouse, done, "duckdb", AT)
     return made
 
 
@@ -375,7 +375,7 @@ def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
         ("m", "seconds", (2.0, 6.0, 2.0, None, 2.0)),
         ("m", "rows changed", (10.0, 20.0, 30.0, None, 50.0)),
     ]
-    assert (found.lines, found.aside, found.checks_left) == ((), (), 0)
+    assert (found.lines, found.quarantined, found.checks_left) == ((), (), 0)
 
 
 @pytest.mark.slow
@@ -401,13 +401,13 @@ def test_it_can_be_narrowed_to_models(ledger: Ledger) -> None:
 def test_measures_have_their_band_and_what_is_unusual(ledger: Ledger) -> None:
     for tick, value in ((1, 5.0), (2, 1.0), (5, float("nan"))):
         low, odd = ("low", True) if tick == 2 else (None, False)
-        told = tuple(
+        rows = tuple(
             Measure("m", measure, value, source, 300.0, least, 9.0, odd, low)
             for source, measure, least in (
                 (None, "null_share:a", None), ("s.m", "rows", 2.0), ("s.m", "freshness_seconds", None),
             )
         )  # fmt: skip
-        measures.write(ledger.warehouse, TickResult(tick, AT + tick * FIVE, True, 1.0, (), (), told), AT)
+        measures.write(ledger.warehouse, TickResult(tick, AT + tick * FIVE, True, 1.0, (), (), rows), AT)
 
     with Books(ledger) as books:
         found = books.read().lines
@@ -428,7 +428,7 @@ def test_a_warehouse_without_books_has_ticks_alone(tmp_path: Path) -> None:
         found = books.read()
 
     assert [m.published for m in found.grid.moments] == [False]
-    assert (found.checks, found.costs, found.lines, found.aside) == ((), (), (), ())
+    assert (found.checks, found.costs, found.lines, found.quarantined) == ((), (), (), ())
 
 
 @pytest.mark.slow

@@ -251,6 +251,6 @@ def assert_bound(prepared: Prepared) -> None:
     match prepared.statement:
         case Merge(delta=text) | Append(sql=text) | Replace(sql=text):
             used = set(re.findall(r'"(\w+?)__(old|new|changes)"', text))
-        case Overwrite(sql=text, touched=touched):
-            used = set(re.findall(r'"(\w+?)__(old|new|changes)"', f"{text} {touched}"))
+        case Overwrite(sql=text, partitions=partitions):
+            used = set(re.findall(r'"(\w+?)__(old|new|changes)"', f"{text} {partitions}"))
     assert used <= set(prepared.reads), f"not bound: {used - set(prepared.reads)}"

@@ -36,7 +36,7 @@ FORMS = {
 
 
 def translated(call: str) -> str:
-    return duckdb_calls.mended(sqlglot.parse_one(call, read=DIALECT)).sql("duckdb")
+    return duckdb_calls.translated(sqlglot.parse_one(call, read=DIALECT)).sql("duckdb")
 
 
 def results(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, float | None]:

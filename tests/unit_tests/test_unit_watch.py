@@ -16,7 +16,7 @@ import pytest
 
 from sqlrun import pipeline
 from sqlrun.unit_tests import file_watcher, project_tests
-from sqlrun.unit_tests.affected import Seen, seen, touched
+from sqlrun.unit_tests.affected import Seen, changed_tests, seen
 from sqlrun.unit_tests.file_watcher import Saved
 from tests.support import broken, tested
 
@@ -52,7 +52,7 @@ def test_an_edit_affects_dependent_tests(file: str, old: str, new: str, expected
     assert old in text
     (root / file).write_text(text.replace(old, new))
 
-    assert touched(before, looked(root)) == expected
+    assert changed_tests(before, looked(root)) == expected
 
 
 def test_a_macro_affects_the_tests_of_its_callers(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_macro_affects_the_tests_of_its_callers(tmp_path: Path) -> None:
     before = looked(root)
     (root / "macros/positive.sql").write_text(macro.replace("> 0", "> 1"))
 
-    assert touched(before, looked(root)) == TOTALS
+    assert changed_tests(before, looked(root)) == TOTALS
 
 
 def following(root: Path) -> tuple[Iterator[Saved], Path]:

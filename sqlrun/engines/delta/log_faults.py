@@ -33,12 +33,12 @@ SMALL = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault. `aside`: no published data needs the file, so it may be moved away."""
+    """One fault. `movable`: no published data needs the file, so it may be moved away."""
 
     table: str
     file: str
     what: str
-    aside: bool
+    movable: bool
     advice: str = ""
 
     def __str__(self) -> str:

@@ -334,7 +334,7 @@ def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
 
 
 # Operations that leave a table's rows unchanged.
-UPKEEP = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
+MAINTENANCE = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
 
 
 def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
@@ -354,7 +354,7 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
         if to is not None and version not in undone:
             version = to
             continue
-        if not back and version not in undone and foreign_commits.info_of(done).get("operation") not in UPKEEP:
+        if not back and version not in undone and foreign_commits.info_of(done).get("operation") not in MAINTENANCE:
             effective.append(version)
         version -= 1
     if early := [each for each in undone if each <= after]:

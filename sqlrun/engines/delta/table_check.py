@@ -78,7 +78,7 @@ class Found:
     @property
     def refused(self) -> list[Finding]:
         """Return the faults that can't be repaired by moving files aside."""
-        return [finding for finding in self.findings if not finding.aside]
+        return [finding for finding in self.findings if not finding.movable]
 
 
 class Table:
@@ -93,8 +93,8 @@ class Table:
     def examine(self) -> Found:
         """Check commits, checkpoints, checksums and data files."""
         found, log, published = self.found, self.found.log, self.subject.kept
-        torn = self._damaged_checkpoints()
-        missing = log_faults.gap(log, [version for version in log.checkpoints if version not in torn])
+        corrupt = self._damaged_checkpoints()
+        missing = log_faults.gap(log, [version for version in log.checkpoints if version not in corrupt])
         if log.head < published:
             self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
         elif missing is not None:
@@ -108,11 +108,11 @@ class Table:
         self._data()
         if found.first is not None:
             self._move_since(found.first)
-        loose = [*log_faults.orphans(log), *(name for names in torn.values() for name in names)]
+        loose = [*log_faults.orphans(log), *(name for names in corrupt.values() for name in names)]
         loose += [name for name in log.names if self._bad_checksum(name)]
-        loose += self._last_checkpoint(texts[-1], set(torn)) if pointer else []
+        loose += self._last_checkpoint(texts[-1], set(corrupt)) if pointer else []
         for name in loose:
-            self._aside(name, "is a leftover, or incomplete")
+            self._schedule_move(name, "is a leftover, or incomplete")
         return found
 
     def _versions(self) -> list[int]:
@@ -210,13 +210,13 @@ class Table:
         """Return damaged checkpoints with their files; only `deep` checks old ones."""
         log = self.found.log
         newest = max(log.checkpoints, default=-1)
-        torn = {}
+        corrupt = {}
         for version, names in log.checkpoints.items():
             if version > self.subject.kept or version == newest or self.deep:
                 files = [f"{self.log}/{name}" for name in names if name.endswith(".parquet")]
                 if version > log.head or (not self.storage.writes_whole and any(parquet_fault(f, None) for f in files)):
-                    torn[version] = names
-        return torn
+                    corrupt[version] = names
+        return corrupt
 
     def _bad_checksum(self, name: str) -> bool:
         """Return whether the checksum of an unpublished version is unreadable."""
@@ -228,13 +228,13 @@ class Table:
         except ValueError:
             return True
 
-    def _last_checkpoint(self, data: bytes, torn: set[int]) -> list[str]:
+    def _last_checkpoint(self, data: bytes, corrupt: set[int]) -> list[str]:
         """Return the pointer to the newest checkpoint if its target is missing; without it readers list the folder."""
         try:
             version = int(json.loads(data)["version"])
         except (ValueError, KeyError, TypeError):
             version = -1
-        known = version in self.found.log.checkpoints and version not in torn
+        known = version in self.found.log.checkpoints and version not in corrupt
         removed = self.found.first is not None and version >= self.found.first
         if not known or removed:
             return [name for name in (POINTER, f".{POINTER}.crc") if name in self.found.log.names]
@@ -265,7 +265,7 @@ class Table:
         for name in log_faults.since(self.found.log, version):
             self.found.moves.append(f"{self.subject.path}/_delta_log/{name}")
 
-    def _aside(self, name: str, what: str) -> None:
+    def _schedule_move(self, name: str, what: str) -> None:
         path = f"{self.subject.path}/_delta_log/{name}"
         if path not in self.found.moves and self.subject.path not in self.found.moves:
             self.found.findings.append(Finding(self.subject.name, path, what, True))

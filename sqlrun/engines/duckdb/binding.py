@@ -189,8 +189,8 @@ def _selects(statement: Statement) -> Iterable[str]:
     match statement:
         case Merge(delta=text) | Append(sql=text) | Replace(sql=text):
             yield text
-        case Overwrite(sql=text, touched=touched):
-            yield from (text, touched)
+        case Overwrite(sql=text, partitions=partitions):
+            yield from (text, partitions)
 
 
 def _error_message(error: Exception) -> tuple[str, int]:

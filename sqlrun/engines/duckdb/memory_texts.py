@@ -39,8 +39,8 @@ def _on_duckdb(stage: Stage, statement: Statement) -> Iterable[str]:
             yield f"create or replace temp table _result as {sql}"
             yield f"delete from {name}"
             yield f"insert into {name} from _result"
-        case Overwrite(sql=sql, touched=touched):
-            yield f"create or replace temp table _touched as {touched}"
+        case Overwrite(sql=sql, partitions=partitions):
+            yield f"create or replace temp table _touched as {partitions}"
             yield f"create or replace temp table _result as {sql}"
             keys = [identifier(key, "duckdb") for key in stage.partition_by]
             on = " and ".join(f"t.{key} is not distinct from u.{key}" for key in keys)
@@ -86,13 +86,13 @@ def _on_spark(stage: Stage, statement: Statement) -> str:
             result = f"select * from {old} union all ({sql})"
         case Replace(sql=sql):
             before, result = split(sql)
-        case Overwrite(sql=sql, touched=touched):
-            # The parts of `touched` are among the parts of `sql`.
+        case Overwrite(sql=sql, partitions=partitions):
+            # The parts of `partitions` are among the parts of `sql`.
             before, sql = split(sql)
-            _, touched = split(touched)
+            _, partitions = split(partitions)
             on = " and ".join(f"t.{p} <=> u.{p}" for p in (identifier(p, "spark") for p in stage.partition_by))
             names = ", ".join(_quoted(c) for c in stage.columns)
-            remaining = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
+            remaining = f"select {names} from {old} as t left anti join ({partitions}) as u on {on}"
             result = f"{remaining} union all select {names} from ({sql})"
         case Merge():
             before, delta = split(statement.delta)

@@ -256,35 +256,37 @@ def _found(session: Any, table: Any, write: Write, targets: Mapping[str, TargetF
         texts: " and ".join(_partition_condition(write, n, t) for n, t in zip(names, texts, strict=True)) or "true"
         for texts in news
     }
-    anew, marked, known = _layout(table, write, targets, hits, news)
-    copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
+    rewritten, marked, known = _layout(table, write, targets, hits, news)
+    copies = sum(counts.values()) + sum(file.rows or 0 for file in rewritten)
     most = max(most, copies // FEW_ROWS)
-    touched = {*partitions, *(targets[file].partition for file in hits), *(file.partition for file in anew)}
+    affected = {*partitions, *(targets[file].partition for file in hits), *(file.partition for file in rewritten)}
     live = Counter(news)
     for file in targets.values():
         live[file.partition] += (file.rows or 0) - file.gone - hits.get(file.file, 0)
-    return Plan(counts, hits, places, partitions, news, live, fits and known and len(touched) <= most, anew, marked)
+    return Plan(
+        counts, hits, places, partitions, news, live, fits and known and len(affected) <= most, rewritten, marked
+    )
 
 
 def _layout(
     table: Any, write: Write, targets: Mapping[str, TargetFile], hits: Mapping[str, int], news: Mapping[Partition, int]
 ) -> tuple[tuple[TargetFile, ...], tuple[TargetFile, ...], bool]:
     """Return the rewritten files, those with marked rows, and whether the log has all that marking needs."""
-    anew = set(hits)
+    rewritten = set(hits)
     if delta_commit.marks(table):
         # A file whose number of rows is unknown can't be marked.
-        anew = {file for file in hits if targets[file].rows is None}
+        rewritten = {file for file in hits if targets[file].rows is None}
         for partition in {*news, *(targets[file].partition for file in hits)}:
             inside = [file for file in targets.values() if file.partition == partition and file.rows is not None]
             standings = [Standing(f.file, f.rows or 0, f.gone, hits.get(f.file, 0)) for f in inside]
-            anew |= file_layout.rewritten(standings, news.get(partition, 0))
-    marked = set(hits) - anew
-    needed = {targets[file].path for file in marked | {file for file in anew if targets[file].gone}}
+            rewritten |= file_layout.rewritten(standings, news.get(partition, 0))
+    marked = set(hits) - rewritten
+    needed = {targets[file].path for file in marked | {file for file in rewritten if targets[file].gone}}
     entries = log_entries.of_files(write.table.path, write.base, needed)
-    known = {file: replace(targets[file], entry=entries.get(targets[file].path)) for file in (*anew, *marked)}
+    known = {file: replace(targets[file], entry=entries.get(targets[file].path)) for file in (*rewritten, *marked)}
     blank = {file for file in marked if not (known[file].entry or {}).get("stats")}
     return (
-        tuple(known[file] for file in targets if file in anew or file in blank),
+        tuple(known[file] for file in targets if file in rewritten or file in blank),
         tuple(known[file] for file in targets if file in marked - blank),
         needed == entries.keys(),
     )
@@ -350,15 +352,15 @@ def _files(
     partition has its own statements.
     """
     leaving = (*plan.rewritten, *plan.marked)
-    touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
-    together = at_once(write, touched, sum(plan.counts.values()))
+    affected = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
+    together = at_once(write, affected, sum(plan.counts.values()))
     added = _rows_written(session, write, plan, deleted, done, stage, together=together)
     feed: list[File] = []
     if leaving and together:
         sql = changes(write, list(plan.hits), "true", whole=True)
         feed = copied(session, write, sql, "_change_data", None, done, stage)
     elif leaving:
-        for partition in touched:
+        for partition in affected:
             hit = [file.file for file in leaving if file.partition == partition and file.file in plan.hits]
             sql = changes(write, hit, plan.partitions.get(partition, "false"))
             feed += copied(session, write, sql, "_change_data", _values(write, partition), done, stage)
@@ -385,16 +387,16 @@ def _rows_written(
         alone = {} if few else remade
     for partition in alone:
         files = [file for file in plan.rewritten if file.partition == partition]
-        anew, counts = {file.file: file.values for file in files}, {file.file: file.rows for file in files}
+        rewritten, counts = {file.file: file.values for file in files}, {file.file: file.rows for file in files}
         staying, incoming = _staying(plan, partition) or 0, plan.incoming.get(partition, 0)
         order = row_order(session, write, counts, staying, incoming, plan.live[partition])
-        sql = rows(session, write, anew, deleted, plan.hits, plan.partitions.get(partition, "false"), order=order)
+        sql = rows(session, write, rewritten, deleted, plan.hits, plan.partitions.get(partition, "false"), order=order)
         each = file_layout.rows_of_each(staying + incoming, plan.live[partition])
         added += copied(session, write, sql, "", _values(write, partition), done, stage, each)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
-    anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
-    if together and (rest or anew):
-        sql = rows(session, write, anew, deleted, plan.hits, f"({' or '.join(rest) or 'false'})", whole=True)
+    rewritten = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
+    if together and (rest or rewritten):
+        sql = rows(session, write, rewritten, deleted, plan.hits, f"({' or '.join(rest) or 'false'})", whole=True)
         added += copied(session, write, sql, "", None, done, stage)
     return added
 

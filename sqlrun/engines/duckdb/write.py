@@ -49,14 +49,14 @@ def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
 
 def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tuple[str, ...], commit: Any) -> int:
     """Replace the partitions that a query's rows belong to by these rows; return their number."""
-    touched = _values(session, statement.touched)
-    if not touched:
+    replaced = _values(session, statement.partitions)
+    if not replaced:
         return 0
     count = _made(session, "_rows", statement.sql)
     _require_days(session, table, "_rows")
     each = [
         " and ".join(_partition_condition(name, v) for name, v in zip(partition_by, row, strict=True))
-        for row in touched
+        for row in replaced
     ]
     rows = session.sql("select * from _rows").to_arrow_table()
     _write(table, rows, "overwrite", commit, predicate=" or ".join(f"({condition})" for condition in each))

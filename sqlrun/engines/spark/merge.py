@@ -82,8 +82,8 @@ def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, 
         return True
     with lend(write.table.name) as writer:
         writer.register("_found", found)
-        touched = [path for path in pc.unique(found[FILE]).to_pylist() if path is not None]
-        writer.execute(f"create or replace temp table _hits as {_typed(write, statement, read, touched)}")
+        matched = [path for path in pc.unique(found[FILE]).to_pylist() if path is not None]
+        writer.execute(f"create or replace temp table _hits as {_typed(write, statement, read, matched)}")
         plan = duckdb_merge.planned(writer, table, write, list(target.files), MOST_PARTITIONS)
         if plan is None or not plan.fits:
             return False
@@ -96,7 +96,7 @@ def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
     import pyarrow.compute as pc
 
     parts = set(table.metadata().partition_columns)
-    touched = {
+    partition_values = {
         name: {ordered(value) for value in arrow_rows.values(pc.unique(delta[name]))}
         for name in prune.partitions
         if name in parts
@@ -105,7 +105,7 @@ def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
     near = duckdb_scan.overlapping(ranges) if ranges and all(low is not None for _, low, _ in ranges) else None
 
     def keep(file: Mapping[str, Any]) -> bool:
-        if any(ordered(file.get(f"partition.{name}")) not in touched[name] for name in touched):
+        if any(ordered(file.get(f"partition.{name}")) not in partition_values[name] for name in partition_values):
             return False
         return near is None or near(dict(file))
 

@@ -36,7 +36,7 @@ def merge(session: Any, lend: spark_merge.Lend, table: Any, write: Write, statem
         return
     # Evaluated once: for the literals, and for both passes of the MERGE. (Delta rejects a cached source.)
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)
-    found = _touched(session, write, statement)
+    found = _delta_extent(session, write, statement)
     if found["_count"]:
         choose(session, _target_rows(table, statement, found))
         literals = _literals(session, write, statement, found)
@@ -50,7 +50,7 @@ def overwrite(session: Any, write: Write, statement: Overwrite) -> None:
     names = write.table.partition_by
     columns = [f"cast({identifier(name, 'spark')} as string)" for name in names]
     each = []
-    for row in parts.frame(session, statement.touched).selectExpr(*columns).collect():
+    for row in parts.frame(session, statement.partitions).selectExpr(*columns).collect():
         tests = [
             f"{identifier(name, 'spark')} " + ("is null" if v is None else f"= {literal(v, kinds[name])}")
             for name, v in zip(names, row, strict=True)
@@ -74,7 +74,7 @@ def _insert(session: Any, write: Write, statement: Merge, delta: Any) -> None:
     frame.write.format("delta").mode("append").save(write.table.path)
 
 
-def _touched(session: Any, write: Write, statement: Merge) -> Any:
+def _delta_extent(session: Any, write: Write, statement: Merge) -> Any:
     """Return the delta's number of rows and its partitions."""
     items = ["count(*) as _count"]
     for index, name in enumerate(statement.prune.partitions):
@@ -105,12 +105,12 @@ def _target_rows(table: Any, statement: Merge, found: Any) -> int:
     """Return the number of rows in the partitions that a MERGE will open."""
     names = list(enumerate(statement.prune.partitions))
 
-    def touched(file: dict[str, Any]) -> bool:
+    def can_match(file: dict[str, Any]) -> bool:
         # Spark's text has a time without its zone; both have seconds.
         values = [(file.get(f"partition.{name}"), found[f"_values_{index}"]) for index, name in names]
         return all(value is None or str(value)[:19] in listed for value, listed in values)
 
-    return rows_in(file for file in delta_table.files_at(table) if touched(file))
+    return rows_in(file for file in delta_table.files_at(table) if can_match(file))
 
 
 def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:

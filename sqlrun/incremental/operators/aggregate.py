@@ -18,10 +18,10 @@ from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
 from sqlrun.incremental.expressions import column, columns_in
 from sqlrun.incremental.file_ranges import Read
 from sqlrun.incremental.operators import keyed
+from sqlrun.incremental.operators.affected import below
+from sqlrun.incremental.operators.affected_keys import of_changes
 from sqlrun.incremental.operators.constants import constant
 from sqlrun.incremental.operators.project import Project
-from sqlrun.incremental.operators.touched import below
-from sqlrun.incremental.operators.touched_keys import of_changes
 from sqlrun.incremental.script import Moment, Script
 from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.trees import place_of

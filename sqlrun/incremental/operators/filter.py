@@ -14,7 +14,7 @@ from sqlrun.incremental import functional_dependencies
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
 from sqlrun.incremental.clocks import conjuncts
 from sqlrun.incremental.file_ranges import Read
-from sqlrun.incremental.operators.touched import below
+from sqlrun.incremental.operators.affected import below
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile.refusals import Reason
 

@@ -23,8 +23,8 @@ from sqlrun.incremental import functional_dependencies, properties, types
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type
 from sqlrun.incremental.expressions import columns_in
 from sqlrun.incremental.file_ranges import Read
-from sqlrun.incremental.operators.touched import restrict
-from sqlrun.incremental.operators.touched_keys import numbered, of_changes
+from sqlrun.incremental.operators.affected import restrict
+from sqlrun.incremental.operators.affected_keys import numbered, of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile import writer
 from sqlrun.transpile.refusals import Reason
@@ -87,12 +87,12 @@ class Join(Node):
             texts.append(self._signed(script, left, script.rows(self.right, "new"), f"l.{WEIGHT}"))
         # L0 join R1 - L0 join R0, for affected left rows alone: all others cancel.
         if right is not None:
-            touched = self._touched(script, right)
-            texts.append(self._signed(script, touched, script.rows(self.right, "new"), "1"))
-            texts.append(self._signed(script, touched, script.rows(self.right, "old"), "-1"))
+            matched = self._matched_left(script, right)
+            texts.append(self._signed(script, matched, script.rows(self.right, "new"), "1"))
+            texts.append(self._signed(script, matched, script.rows(self.right, "old"), "-1"))
         return texts
 
-    def _touched(self, script: Script, right: str) -> str:
+    def _matched_left(self, script: Script, right: str) -> str:
         """Return the name of a part: the left rows of the pre-state that match a changed right row."""
         old = script.rows(self.left, "old")
         word = writer.semi_join(script.dialect)

@@ -8,8 +8,8 @@ twice, f(post-state) with +1 and f(pre-state) with -1. Both read only rows of af
 from __future__ import annotations
 
 from sqlrun.incremental.algebra import Node, Unary
-from sqlrun.incremental.operators.touched import restrict
-from sqlrun.incremental.operators.touched_keys import numbered, numbers
+from sqlrun.incremental.operators.affected import restrict
+from sqlrun.incremental.operators.affected_keys import numbered, numbers
 from sqlrun.incremental.script import WEIGHT, Script
 
 

@@ -16,8 +16,8 @@ from sqlglot import exp
 from sqlrun.incremental import clocks, properties
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
 from sqlrun.incremental.file_ranges import Read
-from sqlrun.incremental.operators.touched import below
-from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.operators.affected import below
+from sqlrun.incremental.operators.affected_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile.refusals import Reason
 

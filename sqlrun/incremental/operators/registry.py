@@ -7,6 +7,7 @@ An operator that doesn't answer a question is abstract, and mypy reports its lin
 from __future__ import annotations
 
 from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.operators.affected import Affected
 from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.explode import Explode
 from sqlrun.incremental.operators.filter import Filter
@@ -17,7 +18,6 @@ from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.operators.single import Single
 from sqlrun.incremental.operators.temporal import Temporal
-from sqlrun.incremental.operators.touched import Touched
 from sqlrun.incremental.operators.union_all import UnionAll
 from sqlrun.incremental.operators.window import Window
 
@@ -40,5 +40,5 @@ OPERATORS = _concrete(
     Temporal,
     Moving,
     Latest,
-    Touched,
+    Affected,
 )

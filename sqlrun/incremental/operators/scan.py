@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sqlrun.incremental import functional_dependencies
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type
 from sqlrun.incremental.file_ranges import Read
-from sqlrun.incremental.operators.touched import Touched
-from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.operators.affected import Affected
+from sqlrun.incremental.operators.affected_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile.refusals import Reason
 
@@ -89,7 +89,7 @@ class Scan(Node):
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
         """Put the semi join here, directly over the table."""
-        return Touched(self, relation, tuple(keys.items())), True
+        return Affected(self, relation, tuple(keys.items())), True
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
         """Return the keys of the changes."""

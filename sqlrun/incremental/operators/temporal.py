@@ -22,12 +22,12 @@ from sqlglot import exp
 from sqlrun.incremental import properties
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
 from sqlrun.incremental.file_ranges import Range, Read
+from sqlrun.incremental.operators.affected import below
+from sqlrun.incremental.operators.affected_keys import of_changes
 from sqlrun.incremental.operators.filter import Filter
 from sqlrun.incremental.operators.moving import Moving
 from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
-from sqlrun.incremental.operators.touched import below
-from sqlrun.incremental.operators.touched_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from sqlrun.incremental import types
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type
 from sqlrun.incremental.file_ranges import Read
+from sqlrun.incremental.operators.affected import restrict
+from sqlrun.incremental.operators.affected_keys import of_changes
 from sqlrun.incremental.operators.constants import constant
-from sqlrun.incremental.operators.touched import restrict
-from sqlrun.incremental.operators.touched_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile.refusals import Reason
 

@@ -15,8 +15,8 @@ from sqlrun.incremental import properties, types
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary, walk
 from sqlrun.incremental.file_ranges import Read
 from sqlrun.incremental.operators import keyed
-from sqlrun.incremental.operators.touched import Touched, below, restrict
-from sqlrun.incremental.operators.touched_keys import numbers, of_changes
+from sqlrun.incremental.operators.affected import Affected, below, restrict
+from sqlrun.incremental.operators.affected_keys import numbers, of_changes
 from sqlrun.incremental.script import Moment, Script
 from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.trees import place_of
@@ -112,7 +112,7 @@ def useful(node: Node, keys: tuple[str, ...]) -> tuple[str, ...]:
 
     Affected values of the other keys include all affected rows, and finding them computes no window function.
     """
-    semi_joins = [one for one in walk(restrict(node, "", numbers(keys))) if isinstance(one, Touched)]
+    semi_joins = [one for one in walk(restrict(node, "", numbers(keys))) if isinstance(one, Affected)]
     early = {number for one in semi_joins if not isinstance(one.child, Window) for _, number in one.keys}
     return tuple(key for key, number in numbers(keys).items() if number in early) or keys
 

@@ -82,8 +82,8 @@ def _jobs(prepared: Prepared, query: Query, tests: Sequence[UnitTest], known: Se
             yield from (_Job(own, moment, parts, probe) for moment in _moments(test))
 
 
-def _numbered(parted: Sequence[Fork]) -> Numbered:
-    return tuple((number, fork) for number, fork in enumerate(parted) if fork.probe is not None)
+def _numbered(branches: Sequence[Fork]) -> Numbered:
+    return tuple((number, fork) for number, fork in enumerate(branches) if fork.probe is not None)
 
 
 def _moments(test: UnitTest) -> Iterator[UnitTest]:

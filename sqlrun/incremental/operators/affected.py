@@ -1,4 +1,4 @@
-"""`Touched`: a semi join with the keys that a tick affects, pushed down to the tables. Pure.
+"""`Affected`: a semi join with the keys that a tick affects, pushed down to the tables. Pure.
 
 Without it, recomputing would read whole tables. A semi join passes most operators, since whether a row's key is
 affected doesn't depend on other rows. It has to stop where rows of one key are computed from rows of other keys.
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
 from sqlrun.incremental.file_ranges import Read
-from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.operators.affected_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.transpile.refusals import Reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Touched(Unary):
+class Affected(Unary):
     """The rows whose `keys` (own column, column of `relation`) are in a relation of affected keys; NULL equals NULL."""
 
     relation: str
@@ -91,7 +91,7 @@ class Touched(Unary):
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
         """Put one semi join over the other."""
-        return Touched(self, relation, tuple(keys.items())), True
+        return Affected(self, relation, tuple(keys.items())), True
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
         """Return the keys of the changes."""
@@ -101,7 +101,7 @@ class Touched(Unary):
 def restrict(node: Node, relation: str, keys: Keys) -> Node:
     """Return a node with only the rows whose `keys` are affected, restricted as near to the tables as possible."""
     pushed, complete = push(node, relation, keys)
-    return pushed if complete else Touched(pushed, relation, tuple(keys.items()))
+    return pushed if complete else Affected(pushed, relation, tuple(keys.items()))
 
 
 def push(node: Node, relation: str, keys: Keys) -> tuple[Node, bool]:
@@ -118,5 +118,5 @@ def below(node: Unary, relation: str, keys: Keys, mapped: Keys) -> tuple[Node, b
     # Two columns of the operator may map to one column of the input; restricting by one of them is not enough then.
     whole = len(mapped) == len(keys)
     if mapped and not complete:
-        pushed, complete = Touched(pushed, relation, tuple(mapped.items())), True
+        pushed, complete = Affected(pushed, relation, tuple(mapped.items())), True
     return node.with_children((pushed,)), complete and whole
