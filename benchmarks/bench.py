@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = carry_out(contender, made, how)
             seen.append(found)
             known = merged(known, found)
-            tables.say(f"{made.name}: {told(found)}")
+            tables.say(f"{made.name}: {summary(found)}")
             write_reports(root, known)
         if not args.keep:
             clean(root / made.name)
@@ -100,7 +100,7 @@ def _worlds(
     return found
 
 
-def told(found: Figures) -> str:
+def summary(found: Figures) -> str:
     """Return a contender's outcome in one line."""
     if found.error:
         return f"{found.title} FAILED: {found.error.splitlines()[-1]}"

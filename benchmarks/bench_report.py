@@ -207,8 +207,8 @@ def pasted(page: str, report: str) -> str:
     if not end:
         raise ValueError(f"the page has no {MARK} ... {END}")
     lines = report.strip().splitlines()[1:]
-    told = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines).strip()
-    return f"{before}{MARK}\n\n{told}\n\n{END}{after}"
+    body = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines).strip()
+    return f"{before}{MARK}\n\n{body}\n\n{END}{after}"
 
 
 def _cells(row: Sequence[str]) -> str:

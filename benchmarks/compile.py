@@ -60,8 +60,8 @@ def main() -> None:
     print("seconds (processor seconds)")
     print(f"{'':32} {'cold':>16} {'warm':>16} {'one changed':>16}")
     for contender in contenders:
-        told = [f"{wall:.2f} ({used:.2f})" for wall, used in measured(contender, chosen.folder, chosen.repeat)]
-        print(f"{contender.name:32} " + " ".join(f"{text:>16}" for text in told), flush=True)
+        cells = [f"{wall:.2f} ({used:.2f})" for wall, used in measured(contender, chosen.folder, chosen.repeat)]
+        print(f"{contender.name:32} " + " ".join(f"{text:>16}" for text in cells), flush=True)
 
 
 def made(name: str, folder: Path) -> list[Contender]:
@@ -75,14 +75,15 @@ def made(name: str, folder: Path) -> list[Contender]:
         case "dbt":
             python = installed(folder / "venv-dbt", DBT)
             dbt = str(python.parent / "dbt")
-            told = f"dbt-core {version_of(python, 'dbt-core')}"
+            version = f"dbt-core {version_of(python, 'dbt-core')}"
             return [
-                Contender(f"{told} {verb}", name, (dbt, "--quiet", verb), ("target",)) for verb in ("parse", "compile")
+                Contender(f"{version} {verb}", name, (dbt, "--quiet", verb), ("target",))
+                for verb in ("parse", "compile")
             ]
         case "sqlmesh":
             python = installed(folder / "venv-sqlmesh", ["sqlmesh"])
-            told = f"SQLMesh {version_of(python, 'sqlmesh')} Context"
-            return [Contender(told, name, (str(python), "-c", MESH), (".cache",))]
+            version = f"SQLMesh {version_of(python, 'sqlmesh')} Context"
+            return [Contender(version, name, (str(python), "-c", MESH), (".cache",))]
         case _:
             raise SystemExit(f"there is no contender {name}")
 

@@ -68,11 +68,11 @@ def stamp(as_of: datetime) -> str:
 
 
 def _sqlrun(engine: str) -> Contender:
-    told = {"auto": "the engine chosen automatically", "duckdb": "on DuckDB", "spark": "on Spark"}[engine]
+    where = {"auto": "the engine chosen automatically", "duckdb": "on DuckDB", "spark": "on Spark"}[engine]
     return Contender(
         f"sqlrun_{engine}",
         f"sqlrun, {engine}",
-        f"the reference project without guests, {told}: landing, models, checks, ledger, publish; a warm process",
+        f"the reference project without guests, {where}: landing, models, checks, ledger, publish; a warm process",
         packages=("sqlrun", "duckdb", "deltalake", "pyspark", "delta-spark"),
         resident=("benchmarks.rivals.sqlrun", f"bench_{engine}"),
         needs_java=engine == "spark",
@@ -127,8 +127,8 @@ def _sdp(place: Place, as_of: datetime) -> list[list[str]]:
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
     }
-    told = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    return [[place.program("spark-pipelines"), "run", "--remote", "local[2]", *told]]
+    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    return [[place.program("spark-pipelines"), "run", "--remote", "local[2]", *options]]
 
 
 def _sdp_variables(place: Place) -> dict[str, str]:

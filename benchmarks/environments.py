@@ -48,8 +48,8 @@ def without_extra_parser(python: Path, requirements: Sequence[str]) -> list[str]
         return list(requirements)
     pip(python, "--no-deps", *alone)
     names = [re.split(r"[=<>~]", r)[0] for r in alone]
-    told = subprocess.run([python, "-c", REQUIRED, LEFT_OUT, *names], capture_output=True, text=True, check=True)
-    return [*told.stdout.split("\n")[:-1], *(r for r in requirements if r not in alone)]
+    done = subprocess.run([python, "-c", REQUIRED, LEFT_OUT, *names], capture_output=True, text=True, check=True)
+    return [*done.stdout.split("\n")[:-1], *(r for r in requirements if r not in alone)]
 
 
 def listed(file: Path) -> list[str]:
@@ -68,8 +68,8 @@ def pip(python: Path, *arguments: str) -> None:
 
 def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
     """Return the versions of packages in an environment."""
-    told = subprocess.run([python, "-c", VERSIONS, *packages], capture_output=True, text=True, check=True)
-    return dict(line.split("=", 1) for line in told.stdout.split())
+    done = subprocess.run([python, "-c", VERSIONS, *packages], capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in done.stdout.split())
 
 
 def version_of(python: Path, package: str) -> str:

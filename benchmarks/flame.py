@@ -195,7 +195,7 @@ def picture(graph: Frame, title: str, ticks: int) -> str:
 
 def _draw(boxes: list[str], frame: Frame, name: str, x: float, depth: int, whole: float, ticks: int) -> int:
     wide, deepest = frame.weight / whole * WIDTH, depth
-    told = f"{name}: {frame.weight / ticks:.2f} s a tick, {frame.weight / whole:.1%}"
+    tooltip = f"{name}: {frame.weight / ticks:.2f} s a tick, {frame.weight / whole:.1%}"
     colour = next((c for word, c in COLOURS if word in name), "#d9d9d9")
     shade = 0.75 + (zlib.crc32(name.encode()) % 25) / 100
     y = 26 + depth * ROW
@@ -204,7 +204,7 @@ def _draw(boxes: list[str], frame: Frame, name: str, x: float, depth: int, whole
     label = shown if len(shown) <= fits else shown[: fits - 1] + "…" if fits > 4 else ""
     text = f'<text x="{x + 3:.1f}" y="{y + 12}">{html.escape(label)}</text>' if label else ""
     boxes.append(
-        f'<g><title>{html.escape(told)}</title><rect x="{x:.1f}" y="{y}" width="{max(wide - 0.5, 0.3):.1f}" '
+        f'<g><title>{html.escape(tooltip)}</title><rect x="{x:.1f}" y="{y}" width="{max(wide - 0.5, 0.3):.1f}" '
         f'height="{ROW - 1}" fill="{colour}" fill-opacity="{shade:.2f}"/>{text}</g>'
     )
     for below, inner in sorted(frame.below.items(), key=lambda item: -item[1].weight):

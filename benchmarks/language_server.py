@@ -42,7 +42,7 @@ def main() -> None:
     asyncio.run(measured(chosen.folder.resolve(), chosen.letters, chosen.renames))
 
 
-def told(what: str, times: list[float]) -> None:
+def print_times(what: str, times: list[float]) -> None:
     """Print the median and the 95th percentile of some times in milliseconds."""
     p95 = sorted(times)[int(0.95 * len(times))]
     print(f"{what}, ms: median {statistics.median(times):.1f}, p95 {p95:.1f}, most {max(times):.1f}")
@@ -113,7 +113,7 @@ async def measured(root: Path, letters: int, renames: int) -> None:
         except JsonRpcException as error:
             refused.append(error.message)
     for what, listed in times.items():
-        told(what, listed)
+        print_times(what, listed)
     print(f"files of a rename: median {statistics.median(edited)}, most {max(edited)}; refused: {refused or 'none'}")
     print(f"problems after an edit, s: median {statistics.median(looks):.2f}, most {max(looks):.2f}")
     print(f"load at the end: {os.getloadavg()[0]:.1f}")

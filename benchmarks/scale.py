@@ -110,9 +110,9 @@ class Platform(Warehouse):
             ("restaurant_windows", restaurants, n),
         ):
             there = sum(file.live for file in self.tables[name].files.get("", ()))
-            touched = WINDOWS * size.distinct(2 * rows, kinds)
-            new = min(touched, max(0.0, WINDOWS * kinds - there))
-            self._merge(name, "", new, min(there, touched - new))
+            affected = WINDOWS * size.distinct(2 * rows, kinds)
+            new = min(affected, max(0.0, WINDOWS * kinds - there))
+            self._merge(name, "", new, min(there, affected - new))
         self._commit(at)
 
     def _merge(self, name: str, partition: str, new: float, changed: float) -> None:

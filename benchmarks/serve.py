@@ -71,7 +71,7 @@ COLUMNS = {
         ("slot_at", "timestamp"),
     ),
 }
-PARTED = {"fct_restaurant_hours": ("hour_date",), "fct_restaurant_slots": ("slot_date",)}
+PARTITIONS = {"fct_restaurant_hours": ("hour_date",), "fct_restaurant_slots": ("slot_date",)}
 
 
 # ── the warehouse ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +92,7 @@ class World:
 
         path = str(self.folder / name / "aa")
         columns = tuple(StoredColumn(*one) for one in COLUMNS[name])
-        delta_table.create(TableSpec(name, path, columns, PARTED.get(name, ())))
+        delta_table.create(TableSpec(name, path, columns, PARTITIONS.get(name, ())))
         table = delta_table.open_table(path)
         schema = pa.schema(table.schema().to_arrow())
         arrays = [_array(data[field.name], field.type) for field in schema]
@@ -170,7 +170,7 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return (found.cast(pa.decimal128(21, 2)) if pa.types.is_decimal(kind) else found).cast(kind)
 
 
-def publish_on(folder: Path, restaurants: int, tick: int, every: float, told: Any) -> None:
+def publish_on(folder: Path, restaurants: int, tick: int, every: float, newest: Any) -> None:
     """Publish ticks until this process is ended."""
     os.nice(5)  # the documentation recommends it for a build beside a server
     world = World(folder, restaurants)
@@ -178,7 +178,7 @@ def publish_on(folder: Path, restaurants: int, tick: int, every: float, told: An
     while True:
         started = time.monotonic()
         world.publish()
-        told.value = world.tick
+        newest.value = world.tick
         time.sleep(max(0.0, every - (time.monotonic() - started)))
 
 
@@ -239,19 +239,19 @@ class Load:
         self.heads, self.open, self.end = heads, connections, time.monotonic() + seconds
         self.times: list[float] = []
         self.ticks: set[int] = set()
-        self.errors = self.torn = 0
+        self.errors = self.inconsistent = 0
         self.done = asyncio.Event()
 
     def answered(self, held: bytes, which: int, seconds: float) -> None:
         self.times.append(seconds)
-        tick, told = TICK.search(held), ORDERS.search(held)
-        if not held.startswith(b"HTTP/1.1 200") or tick is None or told is None:
+        tick, orders = TICK.search(held), ORDERS.search(held)
+        if not held.startswith(b"HTTP/1.1 200") or tick is None or orders is None:
             self.errors += 1
             return
         self.ticks.add(int(tick[1]))
         # All three numbers belong to one tick, the one in the answer, and to the requested restaurant.
-        if {int(told[1]), int(told[2]), int(told[3])} != {(which + 1) * 10_000 + int(tick[1])}:
-            self.torn += 1
+        if {int(orders[1]), int(orders[2]), int(orders[3])} != {(which + 1) * 10_000 + int(tick[1])}:
+            self.inconsistent += 1
 
 
 def hammer(port: int, restaurants: int, connections: int, seconds: float, given: Any) -> None:
@@ -279,7 +279,9 @@ def hammer(port: int, restaurants: int, connections: int, seconds: float, given:
 
     uvloop.install()
     load = asyncio.run(run())
-    given.send({"times": sorted(load.times), "ticks": sorted(load.ticks), "errors": load.errors, "torn": load.torn})
+    given.send(
+        {"times": sorted(load.times), "ticks": sorted(load.ticks), "errors": load.errors, "torn": load.inconsistent}
+    )
 
 
 # ── the others ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -409,9 +411,9 @@ def run(work: Path, options: argparse.Namespace) -> None:
     )
     try:
         for name, publishes in (("sqlrun serve, no tick", False), ("sqlrun serve, ticks published", True)):
-            told = multiprocessing.Value("i", world.tick)
+            newest = multiprocessing.Value("i", world.tick)
             beside = multiprocessing.Process(
-                target=publish_on, args=(folder, options.restaurants, world.tick, options.every, told)
+                target=publish_on, args=(folder, options.restaurants, world.tick, options.every, newest)
             )
             if publishes:
                 beside.start()
@@ -424,7 +426,7 @@ def run(work: Path, options: argparse.Namespace) -> None:
                     name,
                     found["times"],
                     options.seconds,
-                    f"{len(found['ticks'])} | {found['errors']} | {found['torn']}",
+                    f"{len(found['ticks'])} | {found['errors']} | {found['inconsistent']}",
                 ),
                 flush=True,
             )

@@ -28,9 +28,9 @@ PORT = 8797
 def event(number: int) -> str:
     at = datetime.now(timezone.utc) - timedelta(minutes=10)
     items = [{"dish_id": "d001", "quantity": 1, "unit_price": "10.00"}]
-    told = {"event_id": f"e{number}", "order_id": f"o{number}", "version": 1, "restaurant_id": "r0001", "customer_id": "c1",
+    order = {"event_id": f"e{number}", "order_id": f"o{number}", "version": 1, "restaurant_id": "r0001", "customer_id": "c1",
             "ordered_at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "status": "placed", "items": items}  # fmt: skip
-    return json.dumps(told) + "\n"
+    return json.dumps(order) + "\n"
 
 
 def write(orders: Path, number: int) -> float:

@@ -58,12 +58,12 @@ def main() -> None:
         write(folder, chosen.tests, rival=name == "dbt")
         lines.append(measure[name](folder, chosen.tests, chosen.repeat))
         print(f"{lines[-1][0]}: {lines[-1][1]}", file=sys.stderr, flush=True)
-    first = next((seconds for told, seconds, _ in lines if seconds and told.startswith("sqlrun test,")), None)
+    first = next((seconds for label, seconds, _ in lines if seconds and label.startswith("sqlrun test,")), None)
     print(f"{chosen.tests} unit tests of {MODELS} models; medians of {chosen.repeat}, {os.cpu_count()} cores\n")
     print("| | seconds | times `sqlrun test` | what it does |\n|---|---|---|---|")
-    for told, seconds, what in lines:
+    for label, seconds, what in lines:
         ratio = f"{seconds / first:.2f}" if seconds and first else "-"
-        print(f"| {told} | {'-' if seconds is None else f'{seconds:.3f}'} | {ratio} | {what} |")
+        print(f"| {label} | {'-' if seconds is None else f'{seconds:.3f}'} | {ratio} | {what} |")
 
 
 def sqlrun(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str]:
@@ -76,9 +76,9 @@ def sqlrun(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, st
 
 def watch(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str]:
     """Return the time from a save to the last line of the tests that it started."""
-    told = "sqlrun test --watch, a save"
+    label = "sqlrun test --watch, a save"
     if "--watch" not in help_of(folder):
-        return told, None, "there is no --watch"
+        return label, None, "there is no --watch"
     file = folder / "models" / "totals_0.sql"
     text = file.read_text()
     command = (sys.executable, "-u", "-m", "sqlrun", "test", "--watch", "--select", "totals_0::test_0")
@@ -95,9 +95,9 @@ def watch(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str
             started = time.perf_counter()
             file.write_text(text.replace("amount > 0", f"amount > 0.{number + 1}"))
             found.append(next(done) - started)
-        return told, statistics.median(found[1:]), "one test, from the save to its last line"
+        return label, statistics.median(found[1:]), "one test, from the save to its last line"
     except StopIteration:
-        return told, None, "nothing was run after a save"
+        return label, None, "nothing was run after a save"
     finally:
         timer.cancel()
         process.terminate()
@@ -110,19 +110,19 @@ def dbt(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str]:
     command = str(python.parent / "dbt")
     timed((command, "--quiet", "build", "--empty", "--exclude", "test_type:unit"), folder)
     found = [timed((command, "--quiet", "test", "--select", "test_type:unit"), folder)[0] for _ in range(repeat)]
-    told = f"dbt-core {version_of(python, 'dbt-core')}, dbt-duckdb {version_of(python, 'dbt-duckdb')}"
-    return told, statistics.median(found), "each test: one query, no steps"
+    label = f"dbt-core {version_of(python, 'dbt-core')}, dbt-duckdb {version_of(python, 'dbt-duckdb')}"
+    return label, statistics.median(found), "each test: one query, no steps"
 
 
 def spark(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str]:
-    told = "sqlrun test --engine spark, warm"
+    label = "sqlrun test --engine spark, warm"
     if "--engine" not in help_of(folder):
-        return told, None, "there is no --engine"
+        return label, None, "there is no --engine"
     command = (sys.executable, "-m", "sqlrun", "test", "--engine", "spark", "--json")
     shown = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
     seconds = sorted(one["seconds"] for one in json.loads(shown.stdout))
     # The first tests warm up the JVM.
-    return told, statistics.median(seconds) * tests, f"{tests} times the median test"
+    return label, statistics.median(seconds) * tests, f"{tests} times the median test"
 
 
 def help_of(folder: Path) -> str:

@@ -161,22 +161,22 @@ def differences(session: Any, listed: list[str]) -> list[str]:
     rows = session.sql(made.on_spark())
     rows.createOrReplaceTempView("called")
     connection = made.on_duckdb(tuple(row) for row in rows.collect())
-    told = []
+    lines = []
     for call, spark in spark_values(session, accepted(session, listed, "called"), "called").items():
         found = on_duckdb(connection, statement([call], "ref.called"), names([call]), made)
         if isinstance(found, str):
             if found.startswith("error") and spark is not None and not any(stop in found for stop in _MEANT):
-                told.append(f"{call}: {found}, Spark {list(spark.values())[:3]}")
+                lines.append(f"{call}: {found}, Spark {list(spark.values())[:3]}")
             continue
         if spark is None and any("(BC)" in str(value) for _, value in found):
             continue  # Spark has the date, Python has none before the year 1
         if spark is None:
-            told.append(f"{call}: {[plain(row[1]) for row in found][:4]}, Spark an error")
+            lines.append(f"{call}: {[plain(row[1]) for row in found][:4]}, Spark an error")
             continue
         wrong = [f"{plain(v)!r} not {spark[r]!r}" for r, v in found if plain(v) != spark[r]]
         if wrong:
-            told.append(f"{call}: {'; '.join(wrong)}"[:200])
-    return told
+            lines.append(f"{call}: {'; '.join(wrong)}"[:200])
+    return lines
 
 
 def main(wanted: list[str]) -> None:

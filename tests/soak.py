@@ -178,8 +178,8 @@ def held_kb() -> int:
     library = ctypes.CDLL(None)
     library.malloc_trim(0)
     library.mallinfo2.restype = Allocated
-    told = library.mallinfo2()
-    return int(told.used + told.mapped) // 1024
+    memory = library.mallinfo2()
+    return int(memory.used + memory.mapped) // 1024
 
 
 def own_threads(process: Path) -> int:
@@ -313,8 +313,8 @@ def main() -> int:
     for name, (growth, least) in found.items():
         wrong = "GROWS" if least > BOUNDS[name] else "flat"
         first, last = getattr(samples[len(samples) // 3], name), getattr(samples[-1], name)
-        told = f"{growth:+.4f} a tick ({least:+.4f} for sure), at most {BOUNDS[name]}"
-        print(f"{wrong:6} {name:16} {first:>10,} -> {last:>10,}  {told}")
+        trend = f"{growth:+.4f} a tick ({least:+.4f} for sure), at most {BOUNDS[name]}"
+        print(f"{wrong:6} {name:16} {first:>10,} -> {last:>10,}  {trend}")
     print(f"{threading.active_count()} threads of Python's at the end")
     return 1 if any(least > BOUNDS[name] for name, (_, least) in found.items()) else 0
 

@@ -41,9 +41,9 @@ class Fed(Session):
             self._answer(broken())
             raise
         if code and self._last is not None:
-            told = [f"{node.name}: {node.message}" for node in self._last.nodes if node.status == "error"]
-            told += [f"{c.model}: {c.type} {c.message}" for c in self._last.checks if c.status.blocks]
-            self._answer({"error": "the tick was not published: " + "; ".join(told)})
+            failures = [f"{node.name}: {node.message}" for node in self._last.nodes if node.status == "error"]
+            failures += [f"{c.model}: {c.type} {c.message}" for c in self._last.checks if c.status.blocks]
+            self._answer({"error": "the tick was not published: " + "; ".join(failures)})
         return code
 
     def _times(self, times: Times, ledger: Ledger) -> Iterator[datetime]:

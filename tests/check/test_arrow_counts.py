@@ -169,7 +169,7 @@ def _alike(column: str) -> list[str]:
     ]
 
 
-def told(result: CheckResult) -> CheckResult:
+def without_evaluator(result: CheckResult) -> CheckResult:
     """Return a result without its evaluator."""
     return replace(result, seconds=0.0, raw=None, evaluator="")
 
@@ -185,7 +185,7 @@ def test_arrow_and_great_expectations_agree(rows: pa.Table, asked: list[Expectat
     theirs = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF, evaluator="great_expectations"))
 
     for check, mine, said in zip(checks, ours, theirs, strict=True):
-        assert told(mine) == told(said), check
+        assert without_evaluator(mine) == without_evaluator(said), check
         assert said.evaluator in ("great_expectations", "")
         if mine.status in ("fail", "warn"):
             assert mine.evaluator == "great_expectations"

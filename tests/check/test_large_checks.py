@@ -70,8 +70,8 @@ def plain(result: CheckResult) -> CheckResult:
 def same(expectations: tuple, rows: pa.Table, size: int = 2) -> tuple[CheckResult, ...]:
     in_one = run_checks(model(), expectations, Rows(rows, rows, lambda: rows), Terms(AS_OF))
     in_parts = large(expectations, change(rows, size))
-    for one, parted in zip(in_one, in_parts, strict=True):
-        assert plain(one) == plain(parted)
+    for one, split in zip(in_one, in_parts, strict=True):
+        assert plain(one) == plain(split)
     return in_parts
 
 

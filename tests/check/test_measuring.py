@@ -213,8 +213,8 @@ def test_an_unreadable_history_is_reported_and_blocks_nothing(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play = played()
-    torn = Path(measures.path_of(play.site.warehouse))
-    for file in torn.rglob("*.parquet"):
+    folder = Path(measures.path_of(play.site.warehouse))
+    for file in folder.rglob("*.parquet"):
         file.write_text("torn")
     # A build begins by moving corrupt files aside.
     monkeypatch.setattr(doctor, "at_start", lambda *_: None)
@@ -223,7 +223,7 @@ def test_an_unreadable_history_is_reported_and_blocks_nothing(
 
     assert result.published
     (said,) = warned(result).values()
-    assert said.startswith(f"not compared with earlier ticks: the measures at {torn} can't be read")
+    assert said.startswith(f"not compared with earlier ticks: the measures at {folder} can't be read")
     assert not any(m.unusual for m in result.measures)
 
 
@@ -355,7 +355,7 @@ def problems(root: Path) -> list[str]:
     return []
 
 
-def test_the_project_a_folder_or_a_query_turns_anomalies_off(tmp_path: Path) -> None:
+def test_the_project_a_folder_or_a_query_disables_anomalies(tmp_path: Path) -> None:
     root = project(tmp_path)
     settings = root / "pyproject.toml"
     assert prepare(root).workspace.model("stg").query.rendered.config.anomalies

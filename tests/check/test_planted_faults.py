@@ -64,7 +64,7 @@ def is_right(site: Site, tick: int) -> None:
     assert differences(site, as_of) == {}
 
 
-def set_aside(site: Site) -> dict[str, int]:
+def quarantined_by_reason(site: Site) -> dict[str, int]:
     """Return the number of quarantined lines by reason."""
     return dict(Counter(str(row["_quarantine_reason"]) for row in quarantine(site)))
 
@@ -116,15 +116,15 @@ def test_lines_with_a_new_value_are_accepted_after_the_rule_is_fixed(site: Site)
     site.write("1.jsonl", [broken_line(status="refunded"), *GOOD])
     assert site.tick(LATER).published
     without = mart(site)
-    mended = edit(site, f"expectations/staging/orders/{EVENTS}.yml", "delivered]", "delivered, refunded]")
-    run(mended, "quarantine", "replay", EVENTS, "--all")
+    fixed = edit(site, f"expectations/staging/orders/{EVENTS}.yml", "delivered]", "delivered, refunded]")
+    run(fixed, "quarantine", "replay", EVENTS, "--all")
 
-    assert mended.tick(START + 2 * FIVE).published
+    assert fixed.tick(START + 2 * FIVE).published
 
     known = [line.replace("refunded", "delivered") for line in oracle.read_lines(sorted(site.orders.glob("*.jsonl")))]
-    assert mart(mended) == oracle.mart(known, START + 2 * FIVE) != without
-    assert differences(mended, START + 2 * FIVE) == {}
-    assert mended.tick(START + 3 * FIVE).published and mart(mended) == oracle.mart(known, START + 3 * FIVE)
+    assert mart(fixed) == oracle.mart(known, START + 2 * FIVE) != without
+    assert differences(fixed, START + 2 * FIVE) == {}
+    assert fixed.tick(START + 3 * FIVE).published and mart(fixed) == oracle.mart(known, START + 3 * FIVE)
 
 
 def repeated_key(site: Site) -> Site:
@@ -176,7 +176,7 @@ def wider_rule(site: Site) -> Site:
     return edit(site, f"expectations/marts/{WINDOWS}.yml", "max_value: 9}", "max_value: 12}")
 
 
-def too_much_set_aside(site: Site) -> Site:
+def too_much_quarantined(site: Site) -> Site:
     """Break half of a tick's lines: no such tick is better than the last one."""
     path = site.root / "expectations" / "staging" / "orders" / f"{EVENTS}.yml"
     path.write_text("max_quarantined: 10%\n" + path.read_text())
@@ -230,7 +230,7 @@ FAULTS: dict[str, tuple[Callable[[Site], Site], Callable[[Site], Site], str, str
     "a repeated key": (repeated_key, repaired_key, ORDERS, UNIQUE),
     "an unknown restaurant": (unknown_restaurant, known_restaurant, ORDERS, "relationships"),
     "a breach of a whole table": (breach_of_a_table, wider_rule, WINDOWS, "expect_table_row_count_to_be_between"),
-    "too much set aside": (too_much_set_aside, discarded, EVENTS, "max_quarantined"),
+    "too much set aside": (too_much_quarantined, discarded, EVENTS, "max_quarantined"),
     "half the volume": (half_the_volume, the_rest, EVENTS, VOLUME),
     "a stale source": (stale_source, fresh_source, EVENTS, "freshness"),
 }
@@ -239,7 +239,7 @@ FAULTS: dict[str, tuple[Callable[[Site], Site], Callable[[Site], Site], str, str
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_critical_fault_is_never_published_and_disappears_after_the_fix(site: Site, fault: str) -> None:
-    plant, mend, model, kind = FAULTS[fault]
+    plant, fix, model, kind = FAULTS[fault]
     before = mart(site)
     planted = plant(site)
     planted.write("1.jsonl", [order("1", START - FIVE, 2, "updated"), *GOOD])
@@ -249,9 +249,9 @@ def test_a_critical_fault_is_never_published_and_disappears_after_the_fix(site: 
     assert not failed.published
     assert caught(failed, model, kind).status == "fail"
     assert mart(planted) == before
-    mended = mend(planted)
-    assert mended.tick(START + 2 * FIVE).published
-    is_right(mended, 2)
+    fixed = fix(planted)
+    assert fixed.tick(START + 2 * FIVE).published
+    is_right(fixed, 2)
 
 
 @pytest.mark.long

@@ -61,10 +61,10 @@ def test_shares_include_their_bounds() -> None:
 def test_an_unreadable_history_is_never_taken_for_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a declared check it is reported once; a declared check is an error each time."""
 
-    def torn(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise EngineError("torn")
 
-    monkeypatch.setattr(measures, "table", torn)
+    monkeypatch.setattr(measures, "table", fail)
     history, measure = History(str(tmp_path), "", SUNDAY), Measure("stg", "rows", 1.0, None, 300.0)
 
     with pytest.raises(EngineError):

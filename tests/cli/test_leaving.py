@@ -40,7 +40,7 @@ def test_a_failure_has_its_exit_code() -> None:
     assert done.returncode == 2 and "SR999999" in done.stderr and "at the end" in done.stdout
 
 
-def test_a_reader_who_has_gone_is_told_of_as_ever() -> None:
+def test_output_to_a_closed_pipe_is_reported() -> None:
     command = [sys.executable, "-c", "from sqlrun.__main__ import run; print('x'); run()", "--version"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -141,7 +141,7 @@ def test_quarantined_rows_are_no_part_of_the_table(root: Path) -> None:
     assert [(t["rows"], t["checks"][0]["status"]) for t in found["tables"]] == [(4, "pass")]
 
 
-def test_a_critical_failure_is_told_with_samples_and_ends_with_1(root: Path) -> None:
+def test_a_critical_failure_is_reported_with_samples_and_ends_with_1(root: Path) -> None:
     tampered(root, "stg_sales", "id = 'a'", amount="-1")
 
     done = run(root)
@@ -170,7 +170,7 @@ def test_a_null_that_a_contract_forbids_is_found(root: Path) -> None:
     assert "FAIL 1 expect_column_values_to_not_be_null stg_sales.id" in done.output
 
 
-def test_a_warning_is_told_and_ends_with_0(root: Path) -> None:
+def test_a_warning_is_reported_and_ends_with_0(root: Path) -> None:
     tampered(root, "stg_sales", "id = 'a'", amount="9")
 
     done = run(root)
@@ -253,7 +253,7 @@ def test_a_table_that_can_not_be_read_is_an_error(root: Path) -> None:
     assert found["stg_lines"] == ["pass"]
 
 
-def test_fail_fast_tells_what_it_left_out(root: Path) -> None:
+def test_fail_fast_reports_what_it_left_out(root: Path) -> None:
     tampered(root, "stg_sales", "id = 'a'", amount="-1")
 
     done = run(root, "--fail-fast")
@@ -321,7 +321,7 @@ def test_a_suggested_suite_passes_on_its_table(root: Path) -> None:
     assert statuses(root, "--select", "stg_lines")["stg_lines"].count("warn") == 3
 
 
-def test_a_suggested_suite_tells_nothing_of_what_is_tagged_pii(root: Path) -> None:
+def test_a_suggested_suite_reveals_no_value_tagged_pii(root: Path) -> None:
     text = run(root, "--suggest", "stg_sales").output
 
     assert "column: shop}" in text and "Ada" not in text

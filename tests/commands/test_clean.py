@@ -137,10 +137,10 @@ def test_a_disk_of_its_own_is_left_empty(root: Path, warehouse: Path) -> None:
 
 def test_who_waited_for_a_warehouse_that_was_deleted_holds_the_new_one(warehouse: Path) -> None:
     """A lock goes with its file: the file that was waited for is gone."""
-    told = threading.Event()
+    waits = threading.Event()
 
     def wait() -> bool:
-        with lock.hold(str(warehouse), NOW, lambda _: told.set()) as me:
+        with lock.hold(str(warehouse), NOW, lambda _: waits.set()) as me:
             lock.require(str(warehouse), me)
             with pytest.raises(LockedError), lock.hold(str(warehouse), NOW):
                 pass
@@ -149,6 +149,6 @@ def test_who_waited_for_a_warehouse_that_was_deleted_holds_the_new_one(warehouse
     with ThreadPoolExecutor() as pool:
         with lock.hold(str(warehouse), NOW):
             waiting = pool.submit(wait)
-            assert told.wait(10)
+            assert waits.wait(10)
             (warehouse / "_sqlrun" / "lock").unlink()
         assert waiting.result(10)

@@ -19,9 +19,9 @@ def root(tmp_path: Path) -> Path:
 def test_it_reads_writes_races_and_travels(root, capsys):
     assert debug_command(root, "duckdb") == 0
 
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in ("engine            duckdb:", "commit race      ", "write and read   ", "time travel      "):
-        assert f"{name} ok" in told
+        assert f"{name} ok" in output
     assert list((root / "warehouse" / "duckdb").iterdir()) == []
 
 

@@ -93,7 +93,7 @@ def kill(builds: Builds, count: int, chance: random.Random) -> int:
         code, _, said = builds.run(after)
         assert code in (0, -signal.SIGKILL), said
         died += code != 0
-        told = f"killed after {after:.2f} s" if code else "done before it was killed"
+        outcome = f"killed after {after:.2f} s" if code else "done before it was killed"
         between = world.published()
         if between != before:
             world.check()
@@ -102,7 +102,7 @@ def kill(builds: Builds, count: int, chance: random.Random) -> int:
         assert world.published() > before
         world.check()
         times.append(seconds)
-        print(f"{number} of {count}: {told}, tick {before} -> {between} -> {world.published()}, {world.lines} lines")
+        print(f"{number} of {count}: {outcome}, tick {before} -> {between} -> {world.published()}, {world.lines} lines")
     return died
 
 

@@ -45,9 +45,9 @@ def kill(builder: Builder, world: TopicWorld, count: int, chance: random.Random)
         after, point = chance.uniform(0, longest), ""
         if world.engine == "duckdb" and chance.random() < 0.33:
             point = chance.choice(sorted(points.ON_KAFKA))
-        with world.meanwhile(longest) as told:
+        with world.meanwhile(longest) as incidents:
             code, _, said = builder.run(None if point else after, point)
-        broker_died = "broker killed" in told
+        broker_died = "broker killed" in incidents
         assert code in (0, -signal.SIGKILL) or (broker_died and "SR748" in said), (code, said)
         died += code == -signal.SIGKILL
         between = world.published()
@@ -59,7 +59,7 @@ def kill(builder: Builder, world: TopicWorld, count: int, chance: random.Random)
         assert world.published() > before
         world.check()
         times.append(seconds)
-        what = ", ".join([f"code {code}", point or f"{after:.2f} s", *told])
+        what = ", ".join([f"code {code}", point or f"{after:.2f} s", *incidents])
         print(f"{number} of {count}: {what}, tick {before} -> {between} -> {world.published()}, {world.lines} lines")
     return died
 

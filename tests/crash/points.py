@@ -23,12 +23,12 @@ COMMIT, OWN_COMMIT = "sqlrun.engines.delta.commit:commit", "sqlrun.engines.delta
 
 @dataclass(frozen=True)
 class Point:
-    """`where` is module:attribute. `when` picks the calls that count, and `turn` the one among them."""
+    """`where` is module:attribute. `when` picks the calls that count, and `call` the one among them."""
 
     where: str
     after: bool = False
     when: Callable[..., bool] = lambda *_, **__: True
-    turn: int = 1
+    call: int = 1
 
 
 def _writes(kind: str) -> Callable[..., bool]:
@@ -47,12 +47,12 @@ def _both(name: str, where: str, **options: Any) -> dict[str, Point]:
     return {f"before {name}": Point(where, **options), f"after {name}": Point(where, after=True, **options)}
 
 
-CREATED = {"after a table is made": Point(f"{ENGINE}.create", after=True, turn=4)}
-RESTORED = {"after two tables are restored": Point(f"{ENGINE}.restore", after=True, turn=2)}
+CREATED = {"after a table is made": Point(f"{ENGINE}.create", after=True, call=4)}
+RESTORED = {"after two tables are restored": Point(f"{ENGINE}.restore", after=True, call=2)}
 # Between two writes of a tick that don't wait for each other there is no moment of its own: `after` one is enough.
 TICK = (
     {
-        "before the ledger is read": Point("sqlrun.publish.ledger:Ledger.read", turn=2),
+        "before the ledger is read": Point("sqlrun.publish.ledger:Ledger.read", call=2),
         "after a seed is loaded": Point(f"{ENGINE}.write", True, _writes("Load")),
         "in the plan of a batch": Point(
             "sqlrun.runtime.atomic_files:Path.hardlink_to", when=lambda file, _: file.parent.name == "batches"
@@ -63,7 +63,7 @@ TICK = (
     | {
         "before the pin's row is committed": Point(OWN_COMMIT, when=_commits("ledger")),
         "after an append": Point(f"{ENGINE}.write", True, _writes("Append")),
-        "between two files of a merge": Point("sqlrun.engines.duckdb.merge:copied", turn=2),
+        "between two files of a merge": Point("sqlrun.engines.duckdb.merge:copied", call=2),
         "in a merge": Point("sqlrun.engines.delta.commit:commit"),
         "before a merge's commit has its name": Point(
             "sqlrun.runtime.atomic_files:Path.hardlink_to",
@@ -74,7 +74,7 @@ TICK = (
         "after partitions are written": Point(f"{ENGINE}.write", True, _writes("Overwrite")),
         "before a check": Point("sqlrun.run.scheduler:check"),
         "after the tables are synced": Point("sqlrun.storage.local:LocalStorage.sync", after=True),
-        "before the published row is committed": Point(OWN_COMMIT, when=_commits("ledger"), turn=2),
+        "before the published row is committed": Point(OWN_COMMIT, when=_commits("ledger"), call=2),
         "after the tick is published": Point("sqlrun.publish.ledger:Ledger._append", True, _kind("published")),
     }
     | _both("the receipts", "sqlrun.system_tables.receipts:write")
@@ -83,19 +83,19 @@ ROLLBACK = {
     "before the rollback's pin": Point("sqlrun.publish.ledger:Ledger.pin"),
     **_both("the rollback is published", "sqlrun.publish.ledger:Ledger.publish"),
 }
-UPKEEP = (
+VACUUM = (
     {
         # Each tick lands lines; `mart_best`, for example, stays the same in a third of them.
         "before files are put together": Point(
             "sqlrun.engines.delta.vacuum:compact", when=lambda path, *_: Path(path).parent.name == "stg_lines"
         ),
-        "before files are deleted": Point("sqlrun.engines.delta.vacuum:vacuum", turn=4),
+        "before files are deleted": Point("sqlrun.engines.delta.vacuum:vacuum", call=4),
     }
-    | _both("change files are deleted", "sqlrun.engines.delta.vacuum:drop_change_files", turn=2)
+    | _both("change files are deleted", "sqlrun.engines.delta.vacuum:drop_change_files", call=2)
     | _both("a table is deleted", "sqlrun.operations.maintenance:drop_table")
     | _both("the upkeep is published", "sqlrun.publish.ledger:Ledger.publish")
 )
-KILLED = CREATED | RESTORED | TICK | ROLLBACK | UPKEEP
+KILLED = CREATED | RESTORED | TICK | ROLLBACK | VACUUM
 # Nothing has been written yet; but who is stopped here and overtaken must not restore what the other one has written.
 STOPPED = {"before a table is restored": Point(f"{ENGINE}.restore")}
 ON_SPARK = {
@@ -134,7 +134,7 @@ def strike(name: str, sent: str, group: bool = False) -> None:
         nonlocal calls
         counted = point.when(*args, **named)
         calls += counted
-        here = counted and calls == point.turn
+        here = counted and calls == point.call
         if here and not point.after:
             os.kill(whom, signal.Signals[sent])
         done = real(*args, **named)

@@ -54,7 +54,7 @@ expectations:
     on_fail: fail
     description: Nobody pays that much.
 """
-PARTED = "    repeats: true\n    config: {partition_by: [day]}"
+PARTITIONED = "    repeats: true\n    config: {partition_by: [day]}"
 PROFILE = "engine: {engine}\nwarehouse: {warehouse}\nthreads: 2\n"
 
 
@@ -68,7 +68,7 @@ def project(folder: Path, engine: str = "duckdb") -> Path:
         "expectations/stg_sales.yml": CHECK,
     }
     for name, (sql, columns) in MORE.items():
-        extra = {"fct_best": PARTED, "mart_names": ""}.get(name, "    repeats: true")
+        extra = {"fct_best": PARTITIONED, "mart_names": ""}.get(name, "    repeats: true")
         files[f"models/{name}.sql"] = sql + "\n"
         files[f"models/{name}.yml"] = broken.contract(name, *columns, extra=extra)
     broken.write(folder, files)

@@ -165,7 +165,7 @@ class TopicWorld(World):
     @contextmanager
     def meanwhile(self, longest: float) -> Iterator[list[str]]:
         """While a build runs, kill the broker and start it again, or produce; return what happened."""
-        told: list[str] = []
+        incidents: list[str] = []
         kills, produces = self._chance.random() < 0.1, self._chance.random() < 0.3
         moment, pause = self._chance.uniform(0, longest), self._chance.uniform(0, 1)
 
@@ -173,19 +173,19 @@ class TopicWorld(World):
             if kills:
                 time.sleep(moment)
                 self.broker.kill()
-                told.append("broker killed")
+                incidents.append("broker killed")
                 time.sleep(pause)
                 self.broker.start()
             if produces:
                 self.produce(6)
-                told.append("messages sent meanwhile")
+                incidents.append("messages sent meanwhile")
 
         acting = self._beside.submit(act)
         try:
-            yield told
+            yield incidents
         finally:
             acting.result()
-            self.happened.update(told)
+            self.happened.update(incidents)
 
     def check(self) -> None:
         """Every sent message is one row, landed or quarantined; every table is its whole query's answer."""

@@ -70,7 +70,7 @@ class Place:
         out, err = process.communicate(given, timeout=30)
         return process.returncode, out, err
 
-    def told(self, *arguments: str, **more: Any) -> dict[str, Any]:
+    def probe(self, *arguments: str, **more: Any) -> dict[str, Any]:
         code, out, err = self.run("tell", *arguments, **more)
         assert (code, err) == (0, "on stderr\n")
         found: dict[str, Any] = json.loads(out)
@@ -138,33 +138,33 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.slow
 def test_a_command_has_its_clients_attributes(served: Place) -> None:
     server = served.servers[0]
-    told = served.told("a word", "ünï", given="from stdin", CANARY="a secret")
+    seen = served.probe("a word", "ünï", given="from stdin", CANARY="a secret")
 
-    assert told["argv"] == ["sqlrun", "tell", "a word", "ünï"]
-    assert told["program"] == "sqlrun"
-    assert told["folder"] == str(served.root)
-    assert told["variables"] == {"CANARY": "a secret"}
-    assert told["input"] == "from stdin"
-    assert told["terminals"] == [False, False, False]
-    assert told["umask"] == os.umask(os.umask(0o022))
-    assert told["pid"] != server.pid
+    assert seen["argv"] == ["sqlrun", "tell", "a word", "ünï"]
+    assert seen["program"] == "sqlrun"
+    assert seen["folder"] == str(served.root)
+    assert seen["variables"] == {"CANARY": "a secret"}
+    assert seen["input"] == "from stdin"
+    assert seen["terminals"] == [False, False, False]
+    assert seen["umask"] == os.umask(os.umask(0o022))
+    assert seen["pid"] != server.pid
 
 
 @pytest.mark.slow
 def test_nothing_is_left_for_the_next_command(served: Place) -> None:
     assert served.run("leave")[0] == 0
 
-    told = served.told()
+    seen = served.probe()
 
-    assert told["variables"] == {}
-    assert told["folder"] == str(served.root)
-    assert told["umask"] != 0o077
-    assert not told["left"]
+    assert seen["variables"] == {}
+    assert seen["folder"] == str(served.root)
+    assert seen["umask"] != 0o077
+    assert not seen["left"]
 
 
 @pytest.mark.slow
 def test_no_secret_is_written_anywhere(served: Place) -> None:
-    served.told("x", CANARY="hunter2-hunter2")
+    served.probe("x", CANARY="hunter2-hunter2")
 
     files = [file for folder in (served.root, served.runtime) for file in folder.rglob("*") if file.is_file()]
     assert files  # the lock
@@ -247,10 +247,10 @@ def test_an_early_signal_waits_for_the_forks_handlers(place: Place, number: int)
 def test_the_command_ignores_its_clients_ignored_signals(served: Place) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        assert served.told()["ignores"]
+        assert served.probe()["ignores"]
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert not served.told()["ignores"]
+    assert not served.probe()["ignores"]
 
 
 @pytest.mark.slow

@@ -76,9 +76,9 @@ def ready(page: Any) -> None:
 
 def go(page: Any, address: str) -> None:
     """Follow an address within the page, and wait until it is shown."""
-    turn = page.evaluate("document.documentElement.dataset.ready")
+    before = page.evaluate("document.documentElement.dataset.ready")
     page.evaluate("(address) => { location.hash = address; }", address)
-    page.wait_for_function("(turn) => document.documentElement.dataset.ready !== turn", arg=turn)
+    page.wait_for_function("(before) => document.documentElement.dataset.ready !== before", arg=before)
 
 
 def heading(page: Any, text: str) -> None:

@@ -98,8 +98,8 @@ def test_replaced_rows_are_marked_in_their_file(tmp_path: Path) -> None:
     actions = delta_table.actions(spec.path, 2)
     small = [file["path"] for file in log_entries.brought(actions)]
     assert files(spec) == {large: 98, small[0]: 2} and len(small) == 1
-    told = json.loads(next(a["add"]["stats"] for a in actions if "add" in a and a["add"]["path"] == large))
-    assert told["numRecords"] == 100 and told["maxValues"]["v"] == 99 and told["tightBounds"] is False
+    stats = json.loads(next(a["add"]["stats"] for a in actions if "add" in a and a["add"]["path"] == large))
+    assert stats["numRecords"] == 100 and stats["maxValues"]["v"] == 99 and stats["tightBounds"] is False
     found = seen(engine, spec)
     assert found == held(spec.path) and len(found) == 100
     assert {row["k"]: row["v"] for row in found if row["n"]} == {"k7": 70, "new": 1}
@@ -107,7 +107,7 @@ def test_replaced_rows_are_marked_in_their_file(tmp_path: Path) -> None:
     assert delta_table.rows_at(spec.path, 2) == 100 == delta_table.rows_at(spec.path, 1)
 
 
-def test_the_newest_commit_tells_entries_without_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_commit_gives_entries_without_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store is asked for none; one whose own commit is gone is still found."""
     engine, spec = made(tmp_path)
     (large,) = files(spec)
@@ -309,8 +309,8 @@ def test_cached_marks_are_those_of_the_version(tmp_path: Path) -> None:
     for tick in range(2, 6):
         write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick - 1}', 0, 0, false)")))
         noted = deletion_vectors.deleted(delta_table.open_table(spec.path, tick))
-        told = deletion_vectors.deleted(DeltaTable(spec.path))
-        assert {f: gone.to_pylist() for f, gone in noted.items()} == {f: gone.to_pylist() for f, gone in told.items()}
+        logged = deletion_vectors.deleted(DeltaTable(spec.path))
+        assert {f: gone.to_pylist() for f, gone in noted.items()} == {f: gone.to_pylist() for f, gone in logged.items()}
 
 
 @pytest.mark.slow

@@ -64,6 +64,6 @@ def test_an_unknown_writer_is_refused(tmp_path: Path) -> None:
     root = shops.project(tmp_path)
     (root / "profiles/local.yml").write_text("engine: duckdb\nwarehouse: warehouse\ndelta_writer: delta-rs\n")
 
-    told = shops.run(shops.Site(root, DuckDBEngine()), "build", code=2)
+    output = shops.run(shops.Site(root, DuckDBEngine()), "build", code=2)
 
-    assert "SR131" in told and "Writers: sqlrun, library." in told
+    assert "SR131" in output and "Writers: sqlrun, library." in output

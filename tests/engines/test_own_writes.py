@@ -238,13 +238,13 @@ def test_duckdb_and_delta_rs_merge_to_the_same_rows_and_changes(
 
 def log_of(path: str, version: int) -> list[str]:
     """Return a version's files: their folders, and all fields of their log entries except names."""
-    told = []
+    entries = []
     for action in delta_table.actions(path, version):
         for kind in ("add", "remove", "cdc"):
             if kind in action:
                 entry = {name: value for name, value in action[kind].items() if "ime" not in name and name != "size"}
-                told.append(f"{kind} {entry | {'path': str(Path(entry['path']).parent)}}")
-    return sorted(told)
+                entries.append(f"{kind} {entry | {'path': str(Path(entry['path']).parent)}}")
+    return sorted(entries)
 
 
 @pytest.mark.parametrize("kind", ["date", "int", "string"])
@@ -504,11 +504,11 @@ def test_bounds_are_exact_or_left_out(
     kind: str, known: tuple[str, str], expected: tuple[str | None, str | None]
 ) -> None:
     low, high = known
-    told = {"min": low, "max": high, "min_is_exact": "true", "max_is_exact": "true"}
+    statistics = {"min": low, "max": high, "min_is_exact": "true", "max_is_exact": "true"}
 
-    assert delta_stats.bounds(kind, told) == expected
-    assert delta_stats.bounds(kind, told | {"has_nan": "true"}) == (None, None)
-    assert delta_stats.bounds(kind, told | {"max_is_exact": "false"}) == (None, None)
+    assert delta_stats.bounds(kind, statistics) == expected
+    assert delta_stats.bounds(kind, statistics | {"has_nan": "true"}) == (None, None)
+    assert delta_stats.bounds(kind, statistics | {"max_is_exact": "false"}) == (None, None)
 
 
 @pytest.mark.slow
@@ -518,10 +518,10 @@ def test_statistics_cover_every_row(tmp_path: Path) -> None:
     moments = [f"timestamptz '2026-01-01 00:00:00.{part}+00'" for part in ("000001", "123456", "999999")]
     made(engine, spec, merging(rows(*(f"('{n}', {moment}, null::int, true)" for n, moment in enumerate(moments)))))
     table = DeltaTable(spec.path)
-    told = json.loads(next(a["add"]["stats"] for a in delta_table.actions(spec.path, 1) if "add" in a))
+    stats = json.loads(next(a["add"]["stats"] for a in delta_table.actions(spec.path, 1) if "add" in a))
 
-    assert (told["numRecords"], told["nullCount"]) == (3, {"k": 0, "v": 0, "n": 3})
-    assert (told["minValues"]["k"], told["maxValues"]["k"]) == ("0", "2") and "n" not in told["minValues"]
+    assert (stats["numRecords"], stats["nullCount"]) == (3, {"k": 0, "v": 0, "n": 3})
+    assert (stats["minValues"]["k"], stats["maxValues"]["k"]) == ("0", "2") and "n" not in stats["minValues"]
     for number, moment in enumerate(("00:00:00.000001", "00:00:00.123456", "00:00:00.999999")):
         sql = f"select k from t where v = arrow_cast('2026-01-01T{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
         found = pa.table(QueryBuilder().register("t", table).execute(sql).read_all()).to_pylist()

@@ -15,7 +15,7 @@ from sqlrun.errors import EngineError
 
 
 @pytest.fixture
-def nobody() -> int:
+def closed_port() -> int:
     """A port that nothing listens on."""
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
@@ -23,7 +23,7 @@ def nobody() -> int:
 
 
 @pytest.fixture
-def somebody() -> Iterator[int]:
+def open_port() -> Iterator[int]:
     """A port that accepts connections."""
     with closing(socket.socket()) as listens:
         listens.bind(("127.0.0.1", 0))
@@ -43,18 +43,20 @@ def start(**settings: str) -> None:
     SparkEngine(settings).start()
 
 
-def test_a_server_that_isnt_there(nobody):
-    with pytest.raises(EngineError, match=rf"SR813 no Spark Connect server answers at 127.0.0.1:{nobody}: .*refused"):
-        start(**{"spark.remote": f"sc://127.0.0.1:{nobody}"})
+def test_a_server_that_isnt_there(closed_port):
+    with pytest.raises(
+        EngineError, match=rf"SR813 no Spark Connect server answers at 127.0.0.1:{closed_port}: .*refused"
+    ):
+        start(**{"spark.remote": f"sc://127.0.0.1:{closed_port}"})
 
 
-def test_a_master_that_isnt_there(nobody):
-    with pytest.raises(EngineError, match=rf"SR813 no master of the Spark cluster answers at 127.0.0.1:{nobody}"):
-        start(**{"spark.master": f"spark://127.0.0.1:{nobody}"})
+def test_a_master_that_isnt_there(closed_port):
+    with pytest.raises(EngineError, match=rf"SR813 no master of the Spark cluster answers at 127.0.0.1:{closed_port}"):
+        start(**{"spark.master": f"spark://127.0.0.1:{closed_port}"})
 
 
-def test_one_master_of_several_is_enough(nobody, somebody):
-    reach.require_master(f"spark://127.0.0.1:{nobody},127.0.0.1:{somebody}")
+def test_one_master_of_several_is_enough(closed_port, open_port):
+    reach.require_master(f"spark://127.0.0.1:{closed_port},127.0.0.1:{open_port}")
     reach.require_master("yarn")
 
 
@@ -64,9 +66,9 @@ def test_an_address_that_is_none(url):
         start(**{"spark.remote": url})
 
 
-def test_a_message_doesnt_show_the_token(nobody):
+def test_a_message_doesnt_show_the_token(closed_port):
     with pytest.raises(EngineError) as caught:
-        start(**{"spark.remote": f"sc://127.0.0.1:{nobody}/;token=hush"})
+        start(**{"spark.remote": f"sc://127.0.0.1:{closed_port}/;token=hush"})
     assert "hush" not in str(caught.value)
 
 

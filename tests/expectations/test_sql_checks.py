@@ -177,5 +177,5 @@ def test_it_runs_in_ticks_and_over_whole_tables(root):
         "free": ("pass", 1), "twice": ("fail", 4),
     }  # fmt: skip
     tables = json.loads(run(root, "--json").output)["tables"]
-    told = {c["expectation"]: (c["status"], c["evaluated"]) for t in tables for c in t["checks"]}
-    assert told["free"] == ("warn", 3) and told["twice"] == ("pass", 3)
+    results = {c["expectation"]: (c["status"], c["evaluated"]) for t in tables for c in t["checks"]}
+    assert results["free"] == ("warn", 3) and results["twice"] == ("pass", 3)

@@ -124,14 +124,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "made_of", "besides"), CASES, ids=[sql for sql, _, _ in CASES])
-def test_a_column_is_traced(sql: str, made_of: str, besides: str) -> None:
+@pytest.mark.parametrize(("sql", "made_of", "filtering"), CASES, ids=[sql for sql, _, _ in CASES])
+def test_a_column_is_traced(sql: str, made_of: str, filtering: str) -> None:
     """To columns of tables, and separately to the columns that filter its rows."""
     found = walk(sql).column("x")
     decided = also(found)
 
     assert values(found) == made_of
-    assert decided == besides
+    assert decided == filtering
 
 
 @pytest.mark.slow

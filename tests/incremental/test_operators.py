@@ -51,10 +51,10 @@ def test_mypy_reports_a_missing_answer(tmp_path: Path) -> None:
 
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache")]
     command += ["--shadow-file", str(file), str(planted), str(file.with_name("registry.py"))]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
-    assert "operators/registry.py" in told
-    assert "Only concrete class can be given" in told
+    assert "operators/registry.py" in output
+    assert "Only concrete class can be given" in output
 
 
 def found() -> dict[str, list[type[Node]]]:

@@ -94,13 +94,15 @@ SLOW = {
 @pytest.mark.long
 def test_extreme_queries_end_with_a_result_or_a_code() -> None:
     """All of them in one child: maintained, or one problem with its code; no traceback and no minutes."""
-    told = hostile.run({name: {"models/m.sql": sql} for name, (sql, _) in QUERIES.items()})
+    verdicts = hostile.run({name: {"models/m.sql": sql} for name, (sql, _) in QUERIES.items()})
 
-    codes = {name: " ".join(dict.fromkeys(problem[:5] for problem in answer.problems)) for name, answer in told.items()}
+    codes = {
+        name: " ".join(dict.fromkeys(problem[:5] for problem in answer.problems)) for name, answer in verdicts.items()
+    }
     assert codes == {name: code for name, (_, code) in QUERIES.items()}
-    assert all(answer.seconds < hostile.SECONDS for answer in told.values())
+    assert all(answer.seconds < hostile.SECONDS for answer in verdicts.values())
     # A line of a megabyte isn't printed.
-    assert all(len(answer.text) < 5_000 for answer in told.values() if answer.problems)
+    assert all(len(answer.text) < 5_000 for answer in verdicts.values() if answer.problems)
 
 
 @pytest.mark.slow
@@ -115,11 +117,11 @@ def test_a_wide_query_is_maintained(name: str) -> None:
         "models/m.yml": contract("m", *columns),
     }
 
-    told = hostile.run({name: files})[name]
+    verdict = hostile.run({name: files})[name]
 
-    assert told.problems == ()
+    assert verdict.problems == ()
     # Compiled for both engines.
-    assert len(re.findall(r" AS c4999\b", told.text)) == 2
+    assert len(re.findall(r" AS c4999\b", verdict.text)) == 2
 
 
 YAML = {
@@ -143,9 +145,9 @@ YAML = {
 @pytest.mark.slow
 def test_extreme_yaml_is_read_or_refused() -> None:
     """Neither long nor deep."""
-    told = hostile.run({name: {"models/m.yml": text} for name, (text, _) in YAML.items()})
+    verdicts = hostile.run({name: {"models/m.yml": text} for name, (text, _) in YAML.items()})
 
-    codes = {name: " ".join(sorted({problem[:5] for problem in answer.problems})) for name, answer in told.items()}
+    codes = {name: " ".join(sorted({problem[:5] for problem in answer.problems})) for name, answer in verdicts.items()}
     assert codes == {name: code for name, (_, code) in YAML.items()}
-    assert all(answer.seconds < hostile.SECONDS for answer in told.values())
-    assert all(len(answer.text) < 200_000 for answer in told.values() if answer.problems)
+    assert all(answer.seconds < hostile.SECONDS for answer in verdicts.values())
+    assert all(len(answer.text) < 200_000 for answer in verdicts.values() if answer.problems)

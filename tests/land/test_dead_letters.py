@@ -204,7 +204,7 @@ def test_vacuum_leaves_the_files_of_unsent_letters(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("letters", "tags", "code", "told"),
+    ("letters", "tags", "code", "message"),
     [
         (FOLDER, "tags: [pii], ", "SR753", "its column `shop` is tagged pii"),
         ("{path: data/in/dead}", "", "SR754", "`a.b` reads this folder"),
@@ -215,11 +215,11 @@ def test_vacuum_leaves_the_files_of_unsent_letters(tmp_path: Path, monkeypatch: 
         ("{path: data/dead, pii: yeah}", "", "SR110", "pii"),
     ],
 )
-def test_a_wrong_declaration_has_a_place(tmp_path: Path, letters: str, tags: str, code: str, told: str) -> None:
+def test_a_wrong_declaration_has_a_place(tmp_path: Path, letters: str, tags: str, code: str, message: str) -> None:
     with pytest.raises(ProjectError) as caught:
         prepare(project(tmp_path / "p", letters, tags))
     (problem,) = caught.value.problems
-    assert problem.code == code and told in problem.message
+    assert problem.code == code and message in problem.message
     assert (problem.place.file, problem.place.line) == ("models/_sources.yml", 6)
 
 

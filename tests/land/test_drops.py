@@ -212,7 +212,7 @@ def test_an_edited_rule_lands_the_source_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "message"),
     [
         ("{where: shop = 'a'}", "a drop rule lacks `reason`"),
         ("{reason: a}", "a drop rule lacks `where`"),
@@ -228,10 +228,10 @@ def test_an_edited_rule_lands_the_source_again(tmp_path: Path) -> None:
         ("{where: shop > amount, reason: b}", "A drop rule must mean the same on both engines"),
     ],
 )
-def test_a_wrong_rule_is_reported(rule: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_rule_is_reported(rule: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ProjectError) as caught:
         site(tmp_path, f"{RULES}          - {rule}\n")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def build(site: Site, number: int = 1, *, refresh: bool = False, accept: bool = 
     return tick(site.prepared.workspace, site.engine, site.ledger, request, site.events.append)
 
 
-def told(result: TickResult) -> str:
+def message_of(result: TickResult) -> str:
     (node,) = result.nodes
     return node.message or "\n".join(stage.note for stage in node.stages)
 
@@ -99,9 +99,11 @@ def test_a_file_rewritten_after_landing_is_reported(site: Site, same_size: bool)
     for number in (1, 2):
         result = build(site, number)
         assert result.published
-        assert told(result).startswith("1 file was changed after landing, and sqlrun ignores the changes: 1.jsonl.")
+        assert message_of(result).startswith(
+            "1 file was changed after landing, and sqlrun ignores the changes: 1.jsonl."
+        )
     assert ids(site) == "abc"
-    assert told(build(site, 3, refresh=True)) == ""
+    assert message_of(build(site, 3, refresh=True)) == ""
     assert ids(site) == ("abx" if same_size else "abxyz")
 
 
@@ -109,10 +111,10 @@ def test_folded_batches_have_the_files_state(site: Site, monkeypatch: pytest.Mon
     """So a change is noticed however long ago the file landed."""
     monkeypatch.setattr(planned_batches, "KEEP", 1)
     send(site, "2.jsonl", "d")
-    assert told(build(site)) == ""
+    assert message_of(build(site)) == ""
     os.utime(site.orders / "0.jsonl", ns=(1, 1))
 
-    assert "0.jsonl" in told(build(site, 2))
+    assert "0.jsonl" in message_of(build(site, 2))
 
 
 def test_batches_without_file_states_are_accepted(site: Site) -> None:
@@ -121,7 +123,7 @@ def test_batches_without_file_states_are_accepted(site: Site) -> None:
     plan.write_text(json.dumps({"batch": 1, "files": ["0.jsonl", "1.jsonl"]}))
     send(site, "1.jsonl", "x", "y")
 
-    assert told(build(site)) == "" and ids(site) == "abc"
+    assert message_of(build(site)) == "" and ids(site) == "abc"
 
 
 @pytest.mark.parametrize("how", ["refresh", "edit"])
@@ -133,7 +135,11 @@ def test_landing_from_scratch_without_a_file_is_refused(site: Site, how: str) ->
     refused = build(edited, 2, refresh=how == "refresh")
 
     assert not refused.published and ids(site) == "abc"
-    assert "1.jsonl" in told(refused) and "0.jsonl" not in told(refused) and "--accept-lost-files" in told(refused)
+    assert (
+        "1.jsonl" in message_of(refused)
+        and "0.jsonl" not in message_of(refused)
+        and "--accept-lost-files" in message_of(refused)
+    )
     assert build(edited, 3, refresh=how == "refresh", accept=True).published
     assert ids(edited).lower() == "ab"
 
@@ -145,7 +151,7 @@ def test_a_file_whose_lines_were_filtered_out_counts(site: Site) -> None:
     (site.orders / "1.jsonl").unlink()
     wide = edit(site, "select upper(id) as id from {{ source('shops', 'sales') }}\n")
     refused = build(wide, 2)
-    assert not refused.published and "1.jsonl" in told(refused)
+    assert not refused.published and "1.jsonl" in message_of(refused)
 
     # The table of the first query still has all its lines: nothing lands from scratch.
     assert build(edit(site, QUERY), 3).published and ids(site) == "abc"
@@ -172,15 +178,15 @@ def test_a_half_written_file_is_left_for_the_next_tick(site: Site) -> None:
     file = site.orders / "2.jsonl"
     file.write_text('{"id": "d"}\n{"id": "e')
     result = build(site)
-    assert result.published and "1 file is still being written. The next tick lands: 2.jsonl" in told(result)
+    assert result.published and "1 file is still being written. The next tick lands: 2.jsonl" in message_of(result)
     assert ids(site) == "abc"
     file.write_text('{"id": "d"}\n{"id": "e"}\n')
-    assert told(build(site, 2)) == "" and ids(site) == "abcde"
+    assert message_of(build(site, 2)) == "" and ids(site) == "abcde"
 
     (site.orders / "3.jsonl").write_text('{"id": "f"}')
     old = time.time() - source_folder.SETTLES - 1
     os.utime(site.orders / "3.jsonl", (old, old))
-    assert told(build(site, 3)) == "" and ids(site) == "abcdef"
+    assert message_of(build(site, 3)) == "" and ids(site) == "abcdef"
 
 
 def test_a_file_that_grows_before_it_is_read_waits(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +195,9 @@ def test_a_file_that_grows_before_it_is_read_waits(site: Site, monkeypatch: pyte
     send(site, "3.jsonl", "e")
     meanwhile(monkeypatch, lambda: send(site, "2.jsonl", "d", "f"))
     result = build(site)
-    assert "2.jsonl" in told(result) and ids(site) == "abce"
+    assert "2.jsonl" in message_of(result) and ids(site) == "abce"
 
-    assert told(build(site, 2)) == "" and ids(site) == "abcdef"
+    assert message_of(build(site, 2)) == "" and ids(site) == "abcdef"
     assert build(site, 3).published and ids(site) == "abcdef"
 
 
@@ -221,7 +227,11 @@ def test_a_file_deleted_before_it_is_read_fails_the_tick(site: Site, monkeypatch
     for number in (1, 2):
         refused = build(site, number)
         assert not refused.published
-        assert "2.jsonl" in told(refused) and "3.jsonl" not in told(refused) and "--accept-lost-files" in told(refused)
+        assert (
+            "2.jsonl" in message_of(refused)
+            and "3.jsonl" not in message_of(refused)
+            and "--accept-lost-files" in message_of(refused)
+        )
     assert build(site, 3, accept=True).published and ids(site) == "abce"
     send(site, "2.jsonl", "d")
     assert build(site, 4).published and ids(site) == "abcde"

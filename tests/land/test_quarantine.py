@@ -12,7 +12,7 @@ from sqlrun.commands import quarantine_queue
 from sqlrun.errors import EngineError
 from tests.support.projects import Site
 from tests.support.script import FIVE, START
-from tests.support.shops import NAME, NEGATIVE, UNKNOWN, discards, edit, run, sale, send, site, told, waiting
+from tests.support.shops import NAME, NEGATIVE, UNKNOWN, discards, edit, quarantine_rows, run, sale, send, site, waiting
 
 pytestmark = [pytest.mark.usefixtures("unchecked"), pytest.mark.slow]
 
@@ -30,7 +30,7 @@ def made(tmp_path: Path) -> Site:
 
 def test_a_list_counts_by_reason(made: Site) -> None:
     """The number of pending lines, since when, in which ticks, and which check quarantined them."""
-    rows = {row["reason"]: row for row in told(made, "list")}
+    rows = {row["reason"]: row for row in quarantine_rows(made, "list")}
 
     assert {reason: row["waiting"] for reason, row in rows.items()} == {UNKNOWN: 3, NEGATIVE: 1, "not a JSON object": 1}
     assert (rows[UNKNOWN]["first_tick"], rows[UNKNOWN]["last_tick"]) == (1, 2)
@@ -44,7 +44,7 @@ def test_a_list_counts_by_reason(made: Site) -> None:
 
 def test_lines_are_shown_with_their_place(made: Site) -> None:
     """File, number of the line, tick, reason, text, and an id that is independent of the time of the request."""
-    rows = told(made, "show", NAME)
+    rows = quarantine_rows(made, "show", NAME)
     places = {(row["file"], row["line"], row["tick"], row["reason"], row["lines"]) for row in rows}
 
     assert places == {
@@ -57,11 +57,11 @@ def test_lines_are_shown_with_their_place(made: Site) -> None:
         json.dumps(sale("3", "eve")), json.dumps(sale("7", "eve")), json.dumps(sale("5", amount="-1.00")), "{cut off"
     }  # fmt: skip
     assert len({row["id"] for row in rows}) == 4
-    assert [row["id"] for row in told(made, "show", NAME)] == [row["id"] for row in rows]
-    assert [row["reason"] for row in told(made, "show", NAME, "--reason", NEGATIVE)] == [NEGATIVE]
+    assert [row["id"] for row in quarantine_rows(made, "show", NAME)] == [row["id"] for row in rows]
+    assert [row["reason"] for row in quarantine_rows(made, "show", NAME, "--reason", NEGATIVE)] == [NEGATIVE]
     assert "first 2 lines in quarantine of stg_sales" in run(made, "quarantine", "show", NAME, "--limit", "2")
     (made.orders / "0.jsonl").unlink()
-    assert {row["line"] for row in told(made, "show", NAME)} == {None, 2, 4}
+    assert {row["line"] for row in quarantine_rows(made, "show", NAME)} == {None, 2, 4}
 
 
 def test_text_that_may_hold_pii_is_hidden(tmp_path: Path) -> None:
@@ -71,11 +71,11 @@ def test_text_that_may_hold_pii_is_hidden(tmp_path: Path) -> None:
     assert made.tick(START).published
 
     assert "Mallory" not in run(made, "quarantine", "show", NAME)
-    hidden = told(made, "show", NAME)
+    hidden = quarantine_rows(made, "show", NAME)
     assert "Mallory" not in json.dumps(hidden)
     assert {"id": "1", "shop": "eve", "amount": 1.0, "guest": "***"} in [row["row"] for row in hidden]
     assert "Mallory" in run(made, "quarantine", "show", NAME, "--raw")
-    assert all("Mallory" in row["raw"] for row in told(made, "show", NAME, "--raw"))
+    assert all("Mallory" in row["raw"] for row in quarantine_rows(made, "show", NAME, "--raw"))
 
 
 def test_a_failed_tick_has_its_queue(made: Site) -> None:
@@ -102,14 +102,16 @@ def test_models_without_a_queue_are_reported(made: Site, tmp_path: Path) -> None
 
 def test_a_discarded_line_is_not_pending_but_recorded(made: Site) -> None:
     """Who, when, why and how many; the line stays in its table, and no tick changes that."""
-    one = next(row for row in told(made, "show", NAME) if row["reason"] == NEGATIVE)
+    one = next(row for row in quarantine_rows(made, "show", NAME) if row["reason"] == NEGATIVE)
     run(made, "quarantine", "discard", NAME, "--id", one["id"], "--because", "the till was tested")
     run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN, "--because", "eve has closed")
 
     assert waiting(made) == {"not a JSON object": 1}
-    assert [row["reason"] for row in told(made, "show", NAME)] == ["not a JSON object"]
-    assert {row["id"]: row["state"] for row in told(made, "show", NAME, "--discarded")}[one["id"]] == "discarded"
-    assert {row["reason"]: row["discarded"] for row in told(made, "list") if row["discarded"]} == {
+    assert [row["reason"] for row in quarantine_rows(made, "show", NAME)] == ["not a JSON object"]
+    assert {row["id"]: row["state"] for row in quarantine_rows(made, "show", NAME, "--discarded")}[
+        one["id"]
+    ] == "discarded"
+    assert {row["reason"]: row["discarded"] for row in quarantine_rows(made, "list") if row["discarded"]} == {
         UNKNOWN: 3,
         NEGATIVE: 1,
     }

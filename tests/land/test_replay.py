@@ -28,12 +28,12 @@ from tests.support.shops import (
     by_shop,
     discards,
     edit,
+    quarantine_rows,
     run,
     sale,
     send,
     site,
     sums,
-    told,
     waiting,
 )
 
@@ -101,8 +101,8 @@ def test_replayed_lines_land_like_late_lines(made: Site) -> None:
     assert by_shop(fixed) == sums(*GOOD)
 
     assert "evaluates 3 lines" in run(fixed, "quarantine", "replay", NAME, "--reason", UNKNOWN)
-    assert {row["state"] for row in told(fixed, "show", NAME, "--reason", UNKNOWN)} == {"replay asked"}
-    assert {row["reason"]: row["asked"] for row in told(fixed, "list")}[UNKNOWN] == 3
+    assert {row["state"] for row in quarantine_rows(fixed, "show", NAME, "--reason", UNKNOWN)} == {"replay asked"}
+    assert {row["reason"]: row["asked"] for row in quarantine_rows(fixed, "list")}[UNKNOWN] == 3
     result = tick(fixed, 3)
 
     assert result.published and path(fixed) == before
@@ -110,7 +110,7 @@ def test_replayed_lines_land_like_late_lines(made: Site) -> None:
     assert by_shop(fixed) == sums(*GOOD, *EVES)
     assert Counter(row["id"] for row in fixed.rows(NAME)) == Counter(["1", "2", "4", "3", "7", "7"])
     assert waiting(fixed) == {NEGATIVE: 1, "not a JSON object": 1}
-    assert {row["reason"]: row["replayed"] for row in told(fixed, "list") if row["replayed"]} == {UNKNOWN: 3}
+    assert {row["reason"]: row["replayed"] for row in quarantine_rows(fixed, "list") if row["replayed"]} == {UNKNOWN: 3}
     is_true(fixed)
 
 
@@ -194,7 +194,7 @@ def test_lines_that_land_from_scratch_leave_the_queue_on_record(made: Site) -> N
     assert edited.tick(START + 2 * FIVE, accept_lost=True).published
 
     assert by_shop(edited) == sums(GOOD[0], GOOD[1], EVES[0])
-    rows = {row["reason"]: row for row in told(edited, "list")}
+    rows = {row["reason"]: row for row in quarantine_rows(edited, "list")}
     assert {reason: row["replayed"] for reason, row in rows.items() if row["replayed"]} == {UNKNOWN: 1}
     assert {reason: row["discarded"] for reason, row in rows.items() if row["discarded"]} == {UNKNOWN: 2, NEGATIVE: 1}
     assert {row["because"] for row in discards(edited)} == {LOST}
@@ -269,7 +269,7 @@ def test_an_interrupted_replay_is_completed_once(made: Site, monkeypatch: pytest
 
     assert by_shop(fixed) == sums(*GOOD, *EVES, sale("8"))
     assert waiting(fixed) == {NEGATIVE: 1, "not a JSON object": 1}
-    assert {row["reason"]: row["replayed"] for row in told(fixed, "list") if row["replayed"]} == {UNKNOWN: 3}
+    assert {row["reason"]: row["replayed"] for row in quarantine_rows(fixed, "list") if row["replayed"]} == {UNKNOWN: 3}
     assert tick(fixed, 4).published
     assert by_shop(fixed) == sums(*GOOD, *EVES, sale("8"))
     is_true(fixed)
@@ -343,7 +343,7 @@ def test_an_environment_has_its_own_queue(made: Site) -> None:
     dev = Site(fixed.root, fixed.engine, "dev")
     assert tick(dev).published
     assert by_shop(dev) == sums(*GOOD, *EVES)
-    assert {row["reason"] for row in told(dev, "list", "--env", "dev")} == {NEGATIVE, "not a JSON object"}
+    assert {row["reason"] for row in quarantine_rows(dev, "list", "--env", "dev")} == {NEGATIVE, "not a JSON object"}
     assert waiting(fixed)[UNKNOWN] == 3
     assert by_shop(fixed) == sums(*GOOD)
 
@@ -357,7 +357,9 @@ def test_promotion_records_lines_that_left_the_queue(made: Site) -> None:
     assert path(edited).endswith(".dev")
     assert by_shop(edited) == sums(*GOOD, *EVES)
     assert waiting(edited) == {NEGATIVE: 1, "not a JSON object": 1}
-    assert {row["reason"]: row["replayed"] for row in told(edited, "list") if row["replayed"]} == {UNKNOWN: 3}
+    assert {row["reason"]: row["replayed"] for row in quarantine_rows(edited, "list") if row["replayed"]} == {
+        UNKNOWN: 3
+    }
     is_true(edited)
 
 

@@ -163,9 +163,9 @@ def test_a_full_refresh_lands_from_the_beginning(site: Site) -> None:
 def test_quarantined_lines_are_counted(site: Site) -> None:
     """Raw text, file and reason are stored, the tick's result counts them, and the valid lines of the file land."""
     bad = ['{"event_id": "cut', "[1]", order("8", START, items=(("d001", 0, "1.00"),))]
-    nobody = json.loads(order("9", START))
-    del nobody["restaurant_id"]
-    bad.append(json.dumps(nobody))
+    incomplete = json.loads(order("9", START))
+    del incomplete["restaurant_id"]
+    bad.append(json.dumps(incomplete))
     site.write("bad.jsonl", [*bad, order("7", START)])
     result = land(site)
 

@@ -71,7 +71,7 @@ def test_a_broken_text_keeps_what_was_known(tmp_path: Path) -> None:
     assert looker.look({}).findings == ()
 
 
-def test_an_edit_that_turns_a_strategy_is_shown_until_it_is_saved(tmp_path: Path) -> None:
+def test_an_edit_that_changes_a_strategy_is_shown_until_it_is_saved(tmp_path: Path) -> None:
     root = written(tmp_path)
     looker = Looker(root)
     looker.look({})

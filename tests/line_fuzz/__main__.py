@@ -35,8 +35,8 @@ def main() -> int:
             for one in differ[: max(0, SHOWN - found)]:
                 print(f"seed {seed}, {source.name}: {one}")
             found += len(differ)
-            told = f"{counts.lines} lines, {counts.landed} landed, {found} differ, {time.monotonic() - begun:.0f} s"
-            print(f"{options.engine}, seed {seed}: {told}", flush=True)
+            summary = f"{counts.lines} lines, {counts.landed} landed, {found} differ, {time.monotonic() - begun:.0f} s"
+            print(f"{options.engine}, seed {seed}: {summary}", flush=True)
 
 
 if __name__ == "__main__":

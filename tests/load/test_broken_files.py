@@ -114,7 +114,7 @@ def test_a_build_reports_models_sources_and_profile_at_once(tmp_path: Path) -> N
     model.write_text(model.read_text().replace("is_cancelled", "is_canceled"))
     (root / "profiles" / "broken.yml").write_text("engine: duckdb\nwarehouse: w\nspeed: high\n")
 
-    with pytest.raises(ProjectError) as told:
+    with pytest.raises(ProjectError) as caught:
         prepare_to_build(root, "broken")
 
-    assert [problem.code for problem in told.value.problems] == ["SR304", "SR120", "SR102"]
+    assert [problem.code for problem in caught.value.problems] == ["SR304", "SR120", "SR102"]

@@ -215,10 +215,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
 
 @pytest.mark.parametrize("which", WRONG)
 def test_a_mistake_is_reported_where_it_is(tmp_path: Path, which: str) -> None:
-    declared, told = WRONG[which]
+    declared, expected = WRONG[which]
     problems = loaded(tmp_path, declared).problems
 
-    assert [f"{p.code}: {p.message}" for p in problems] == told
+    assert [f"{p.code}: {p.message}" for p in problems] == expected
     assert all(p.place.file == "models/_exposures.yml" and p.place.line > 1 and p.hint for p in problems)
 
 

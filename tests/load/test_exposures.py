@@ -55,7 +55,7 @@ def test_an_exposure_that_serves_nothing_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (exposure(depends_on="[\"ref('order')\"]"), "SR202 6: unknown model `order`"),
         (exposure(depends_on="[\"source('a', 'b')\"]"), "SR203 6: unknown source `a.b`"),
@@ -70,8 +70,8 @@ def test_an_exposure_that_serves_nothing_is_read(tmp_path: Path) -> None:
         (exposure() + exposure(), "SR111 8: duplicate exposure `page`"),
     ],
 )
-def test_a_mistake_is_reported_at_its_place(tmp_path: Path, text: str, told: str) -> None:
-    assert problems(tmp_path, text) == [told]
+def test_a_mistake_is_reported_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    assert problems(tmp_path, text) == [expected]
 
 
 def test_exposures_make_no_model_and_no_query(tmp_path: Path) -> None:

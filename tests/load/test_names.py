@@ -53,14 +53,14 @@ def run(root: Path, *words: str) -> tuple[int, str]:
 def require_true(root: Path, name: str, column: str) -> None:
     """Build twice, maintain the tables' files, and compare what is shown with what was sent."""
     for number in range(2):
-        code, told = run(root, "build")
-        assert code == 0, told
+        code, output = run(root, "build")
+        assert code == 0, output
         if number == 0:
             *_, last = (root / "data/orders/0.jsonl").read_text().split("\n")[:-1]
             (root / "data/orders/1.jsonl").write_text(last.replace('"3"', '"4"') + "\n")
     for command in ("vacuum", "verify", "doctor"):
-        code, told = run(root, command)
-        assert code == 0, told
+        code, output = run(root, command)
+        assert code == 0, output
     rows: list[dict[str, Any]] = json.loads(run(root, "show", name, "--output", "json")[1])
     assert sum(row["n"] for row in rows if row[column] == "ada") >= 2
     assert {row[column] for row in rows} == {"ada", "bob"}
@@ -86,9 +86,9 @@ def test_a_project_in_an_odd_folder_builds_correctly(tmp_path: Path, name: str) 
 def test_a_folder_that_engines_misread_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
     root = in_folder(tmp_path / name)
 
-    code, told = run(root, "build")
+    code, output = run(root, "build")
 
-    assert code == 2 and "SR737" in told and not (root / "warehouse").exists()
+    assert code == 2 and "SR737" in output and not (root / "warehouse").exists()
 
 
 @pytest.mark.parametrize("name", ["a[b]", "\ud83d", "a\0b"])
@@ -97,9 +97,9 @@ def test_a_warehouse_that_is_no_path_is_refused(tmp_path: Path, name: str) -> No
     root = in_folder(tmp_path / "p")
     (root / "profiles/local.yml").write_text(f"engine: duckdb\nwarehouse: {json.dumps('w/' + name)}\n")
 
-    code, told = run(root, "build")
+    code, output = run(root, "build")
 
-    assert code == 2 and "SR737" in told and not (root / "w").exists()
+    assert code == 2 and "SR737" in output and not (root / "w").exists()
 
 
 def with_column(folder: Path, name: str) -> Path:
@@ -137,9 +137,9 @@ def test_a_column_with_an_odd_name_builds_correctly(tmp_path: Path, name: str) -
 def test_an_invalid_column_name_is_refused_with_one_code(tmp_path: Path, name: str) -> None:
     root = with_column(tmp_path / "p", name)
 
-    code, told = run(root, "build")
+    code, output = run(root, "build")
 
-    assert code == 2 and "SR738" in told and not (root / "warehouse").exists()
+    assert code == 2 and "SR738" in output and not (root / "warehouse").exists()
 
 
 @pytest.mark.slow
@@ -147,9 +147,9 @@ def test_an_invalid_column_name_is_refused_with_one_code(tmp_path: Path, name: s
 def test_any_name_of_a_column_builds_or_is_refused(tmp_path: Path, name: str) -> None:
     root = with_column(tmp_path / "p", name)
 
-    code, told = run(root, "build")
+    code, output = run(root, "build")
 
-    assert code == 0 or (code == 2 and "SR" in told and not (root / "warehouse").exists()), told
+    assert code == 0 or (code == 2 and "SR" in output and not (root / "warehouse").exists()), output
 
 
 # Awkward for YAML, Jinja, SQL, CSV, TOML, paths or a terminal; some are refused for some things.
@@ -166,15 +166,15 @@ def named(root: Path, slot: str, name: str) -> None:
     if not named_projects.write(root, names) or (name == "" and slot in ("model", "macro")):
         return  # the file system rejects it, or treats it as a hidden file
     env = ("--env", names.of("env", "")) if slot == "env" else ()
-    code, told = run(root, "build", *env)
+    code, output = run(root, "build", *env)
     if code != 0:
-        assert code == 2 and ("SR" in told or "Error: " in told), told
-        assert "Traceback" not in told and not (root / "warehouse").exists(), told
+        assert code == 2 and ("SR" in output or "Error: " in output), output
+        assert "Traceback" not in output and not (root / "warehouse").exists(), output
         return
     named_projects.deliver(root, names, 1)
     for command in ("build", "vacuum", "verify", "doctor"):
-        code, told = run(root, command, *(env if command != "doctor" else ()))
-        assert code == 0, told
+        code, output = run(root, command, *(env if command != "doctor" else ()))
+        assert code == 0, output
     model = names.of("model", "by_region")
     rows = json.loads(run(root, "show", model, "--output", "json", *env)[1])
     hidden = names.of("source file", "f")[:1] in (".", "_")  # other programs may still be writing it

@@ -320,15 +320,15 @@ def reopened(shop: Shop) -> None:
     shop.site = Site(shop.site.root, shop.site.engine, shop.site.env)
 
 
-@pytest.mark.parametrize("turn", [1, 4, 6])
+@pytest.mark.parametrize("nth", [1, 4, 6])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_tick_that_dies_leaves_no_version(tmp_path: Path, turn: int, after: bool) -> None:
+def test_a_tick_that_dies_leaves_no_version(tmp_path: Path, nth: int, after: bool) -> None:
     """The engine dies at one of its writes. The next tick begins at the published versions."""
-    shop = Shop(tmp_path, turn, DuckDBEngine())
+    shop = Shop(tmp_path, nth, DuckDBEngine())
     shop.change()
     shop.tick()
     shop.change()
-    with pytest.raises(Stop), stopping(DuckDBEngine, "write", turn, after=after):
+    with pytest.raises(Stop), stopping(DuckDBEngine, "write", nth, after=after):
         shop.site.tick(shop.now + FIVE)
     for _ in range(3):
         shop.change()

@@ -255,7 +255,7 @@ def test_a_damaged_published_table_is_refused_and_can_be_rebuilt(site: Site, nam
     assert len(site.rows("stg_lines")) == 6
 
 
-def test_versions_of_an_old_tick_are_never_moved_aside(site: Site) -> None:
+def test_versions_of_an_old_tick_are_never_moved(site: Site) -> None:
     """After a rollback they are newer than the published ones, and yet tick 2 shows them."""
     folder, version = state_of(site, "mart_best")
     rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
@@ -338,20 +338,20 @@ def test_an_intact_warehouse_passes(site: Site) -> None:
     assert "All are intact." in shown.output
 
 
-def test_damage_after_a_crash_is_reported_and_moved_aside_on_request(site: Site) -> None:
+def test_damage_after_a_crash_is_reported_and_moved_on_request(site: Site) -> None:
     folder, version = state_of(site, "mart_best")
-    torn = folder / "_delta_log" / f"{version + 1:020d}.json"
-    torn.write_bytes(b"")
+    corrupt = folder / "_delta_log" / f"{version + 1:020d}.json"
+    corrupt.write_bytes(b"")
     loose = folder / "_delta_log" / "_commit_3f.json.tmp"
     loose.write_bytes(b"{")
 
     shown = doctor(site)
     assert shown.exit_code == 1
-    assert torn.name in shown.output and loose.name in shown.output and torn.exists()
+    assert corrupt.name in shown.output and loose.name in shown.output and corrupt.exists()
     assert doctor(site, "--repair").exit_code == 0
-    assert not torn.exists() and not loose.exists()
+    assert not corrupt.exists() and not loose.exists()
     moved = (Path(site.warehouse) / "_sqlrun" / "set_aside").rglob("*")
-    assert {torn.name, loose.name} <= {file.name for file in moved}
+    assert {corrupt.name, loose.name} <= {file.name for file in moved}
     assert doctor(site).exit_code == 0
 
 
@@ -363,7 +363,7 @@ def test_there_is_no_warehouse_yet(made: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "shops" / "warehouse").exists()
 
 
-def test_a_build_reports_files_that_it_moved_aside(site: Site) -> None:
+def test_a_build_reports_files_that_it_moved(site: Site) -> None:
     folder, version = state_of(site, "mart_best")
     (folder / "_delta_log" / f"{version + 1:020d}.json").write_bytes(b"")
     shown = CliRunner().invoke(

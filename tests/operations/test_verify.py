@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from sqlrun.errors import UsageError
-from sqlrun.operations.outcome_lines import verdict as told
+from sqlrun.operations.outcome_lines import verdict as verdict_lines
 from sqlrun.operations.verify import Verdict, verify
 from sqlrun.publish.table_state import Published
 from tests.support.projects import Site
@@ -88,7 +88,7 @@ def test_wrong_rows_are_found_only_in_their_table(site: Site) -> None:
     assert (bad.wrong, bad.missing) == (bad.rows, bad.rows)
     assert {row["change"] for row in bad.samples} == {"-", "+"}
     assert all(v.ok for v in found.values())
-    lines = [str(line) for line in told(bad)]
+    lines = [str(line) for line in verdict_lines(bad)]
     assert "FAIL fct_restaurant_slots" in lines[0]
     assert len(lines) > 3
 

@@ -32,9 +32,9 @@ def tree(sql: str) -> exp.Query:
 def test_what_spark_refuses_is_refused(part: int) -> None:
     """Each operator with each pair of types, by the verdict of Spark's analyzer."""
     wrong = {
-        one.text: [message for _, message, _ in told]
+        one.text: [message for _, message, _ in problems]
         for one in ALL[part::8]
-        if bool(told := list(operand_types.found(Walk(tree(one.sql("ref.t")), TABLES)))) == one.taken
+        if bool(problems := list(operand_types.found(Walk(tree(one.sql("ref.t")), TABLES)))) == one.taken
     }
 
     assert wrong == {}
@@ -59,9 +59,9 @@ def test_the_file_has_every_pair() -> None:
 )
 def test_the_message_has_types_and_sql(text: str, why: str) -> None:
     """The message has the types and the SQL."""
-    (told,) = operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
+    (problem,) = operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
 
-    assert told[1].startswith(why)
+    assert problem[1].startswith(why)
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_every_reader_sees_the_same_rows_and_the_same_changes(site: Site, name: 
     path = path_of(site, name)
     head = DeltaTable(path).version()
     for version in range(head + 1):
-        told = {reader: read(path, version) for reader, read in readers.READERS.items()}
-        assert all(rows == told["delta-rs"] for rows in told.values()), (version, told)
+        by_reader = {reader: read(path, version) for reader, read in readers.READERS.items()}
+        assert all(rows == by_reader["delta-rs"] for rows in by_reader.values()), (version, by_reader)
     for version in range(1, head + 1):
         feed = readers.weighed(readers.feed_by_delta_rs(path, version))
         assert readers.weighed(readers.feed_by_polars(path, version)) == feed

@@ -75,9 +75,9 @@ def test_the_cause_of_a_delta_rs_error_is_on_its_line() -> None:
     """The error of delta-rs on a full disk, where a commit's file finds no space."""
     caused = "Generic error\n  \x1b[31m↳\x1b[0m Unable to copy data\n   \x1b[31m↳\x1b[0m No space left\n"
 
-    with pytest.raises(EngineError) as told, explained("the ledger can't be written"):
+    with pytest.raises(EngineError) as caught, explained("the ledger can't be written"):
         raise OSError(caused)
 
-    assert str(told.value) == "the ledger can't be written: Generic error: Unable to copy data: No space left"
+    assert str(caught.value) == "the ledger can't be written: Generic error: Unable to copy data: No space left"
     assert first_line(ValueError("one\ntwo")) == "one"
     assert first_line(ValueError(" ")) == "ValueError"

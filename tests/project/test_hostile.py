@@ -49,16 +49,16 @@ HARMLESS = {
 def test_each_is_refused_at_its_place(file: Path) -> None:
     """Same code, same place; no byte of the canary; nothing opened or started outside the project."""
     cases = hostile.read(file)
-    told = hostile.run({case.name: case.files for case in cases})
+    verdicts = hostile.run({case.name: case.files for case in cases})
     if os.environ.get("SQLRUN_WRITE"):
-        file.write_text(hostile.rewritten(file, told), "utf-8")
+        file.write_text(hostile.rewritten(file, verdicts), "utf-8")
         cases = hostile.read(file)
 
     assert {case.name: case.refused for case in cases} == {
-        name: list(dict.fromkeys(answer.problems)) for name, answer in told.items()
+        name: list(dict.fromkeys(answer.problems)) for name, answer in verdicts.items()
     }
     assert {case.name for case in cases if not case.refused} <= HARMLESS
-    for name, answer in told.items():
+    for name, answer in verdicts.items():
         assert answer.outside == (), name
         assert hostile.CANARY not in answer.text, name
         assert "Traceback" not in answer.text, name
@@ -78,22 +78,22 @@ def test_the_watch_detects_foreign_files(tmp_path: Path) -> None:
     """A file that is read outside the project is detected; a link to one isn't read."""
     other = tmp_path / "m.sql"
     other.write_text("select id from {{ ref('t') }}")
-    told = hostile.run({"first": {}, "opens": {"opens": str(other)}, "a link": {"models/m.sql": f"-> {other}"}})
+    verdicts = hostile.run({"first": {}, "opens": {"opens": str(other)}, "a link": {"models/m.sql": f"-> {other}"}})
 
-    assert told["first"].problems == told["first"].outside == ()
-    assert told["opens"].outside == (f"open {other}",)
-    assert told["a link"].problems == ("SR118 models/m.sql:1:1",)
-    assert told["a link"].outside == ()
+    assert verdicts["first"].problems == verdicts["first"].outside == ()
+    assert verdicts["opens"].outside == (f"open {other}",)
+    assert verdicts["a link"].problems == ("SR118 models/m.sql:1:1",)
+    assert verdicts["a link"].outside == ()
 
 
 def test_a_name_with_a_line_end_stays_on_its_line(tmp_path: Path) -> None:
     """A file can't print lines of its own."""
-    with pytest.raises(ProjectError) as told:
+    with pytest.raises(ProjectError) as caught:
         prepare(write(tmp_path, {**hostile.PROJECT, "models/x\nSR999 y.sql": "select 1 as id"}))
 
-    lines = str(told.value).split("\n")
+    lines = str(caught.value).split("\n")
     assert not any(line.startswith("SR999") for line in lines)
-    assert {problem.code for problem in told.value.problems} == {"SR116"}
+    assert {problem.code for problem in caught.value.problems} == {"SR116"}
 
 
 @pytest.mark.parametrize("dialect", ["spark", "duckdb"])

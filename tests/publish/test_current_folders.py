@@ -206,7 +206,7 @@ def by_table(path: str) -> pa.Table:
     return pa.table(DeltaTable(path).scan().read_all())
 
 
-def test_a_torn_entry_is_written_again(site: Site) -> None:
+def test_a_truncated_entry_is_written_again(site: Site) -> None:
     path = Path(folder(site, "mart_hour")) / "_delta_log"
     max(path.glob("*.json")).write_text('{"commitInfo": ')
 

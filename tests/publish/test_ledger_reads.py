@@ -88,8 +88,8 @@ def test_own_rows_are_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
         known = ledger._latest(NEWEST, entry, whole=True)
         assert scans == [] or number % COMPACT_EVERY == 0  # its files were compacted
         assert found == Ledger(ledger.warehouse, "shop").read()
-        anew = Ledger(ledger.warehouse, "shop")._latest(NEWEST, entry, whole=True)
-        assert sorted(known, key=hash_chain.order) == sorted(anew, key=hash_chain.order)
+        uncached = Ledger(ledger.warehouse, "shop")._latest(NEWEST, entry, whole=True)
+        assert sorted(known, key=hash_chain.order) == sorted(uncached, key=hash_chain.order)
         scans.clear()
 
 

@@ -88,7 +88,7 @@ def test_the_file_is_in_dbt_s_shape(tmp_path: Path) -> None:
     assert test["message"] == "3 unexpected"
 
 
-def test_every_result_is_there_as_soon_as_it_is_told(tmp_path: Path) -> None:
+def test_every_result_is_in_the_file_as_soon_as_it_is_emitted(tmp_path: Path) -> None:
     (tmp_path / "run_results.json").write_text("of the build before")
     artifacts = Artifacts(tmp_path, "shop", Clock())
     counts = [len(read(tmp_path)["results"])]
@@ -137,7 +137,7 @@ def test_what_a_step_has_written_outlives_a_power_cut_though_its_checks_are_not_
     assert counts == [0, 0, 2, 2]  # the file and its folder
 
 
-def test_a_folder_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_first(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("a file")
 
     with pytest.raises(SqlrunError, match=r"can't write .*run_results\.json"):

@@ -98,10 +98,10 @@ def known(result: TickResult) -> tuple[TickResult, About]:
     """Give a tick's failures a past, SQL and arguments, and its source measures."""
     past, shares = (0,) * 20 + (None, 0, 2, 2), (0.0,) * 20 + (None, 0.0, 0.1, 0.4)
     sql = "with batch as (select * from delta_scan('warehouse/duckdb/stg_orders/ab12'))\nselect * from batch"
-    told = Evidence('{"column": "order_total", "min_value": 0}', sql, streak(1, past), past, shares)
+    evidence = Evidence('{"column": "order_total", "min_value": 0}', sql, streak(1, past), past, shares)
     measures = (Measure("events", "rows", 40.0, "orders.events", low=60.0, high=160.0, unusual=True, detail="Sundays"),)
     checks = tuple(replace(check, check_id="a") for check in result.checks)
-    return replace(result, checks=checks, measures=measures), replace(ABOUT, evidence={"a": told})
+    return replace(result, checks=checks, measures=measures), replace(ABOUT, evidence={"a": evidence})
 
 
 def large_history() -> str:
@@ -360,7 +360,7 @@ def test_a_policy_stops_what_is_not_the_pages_own(browser: Browser) -> None:
         opened.wait_for_timeout(100)
 
         assert opened.title() != "run"
-    told, browser.complaints = browser.complaints, []
-    assert len([text for text in told if "Content Security Policy" in text]) >= 3
+    complaints, browser.complaints = browser.complaints, []
+    assert len([text for text in complaints if "Content Security Policy" in text]) >= 3
     # It is the browser that is asked, and the policy that says no.
     browser.asked = [url for url in browser.asked if "example.invalid" not in url]

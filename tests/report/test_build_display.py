@@ -26,10 +26,10 @@ CHANGED = (IDLE[0], replace(IDLE[1], status="success", rows=5))
 ONE_LINE = "Nothing new: tick 12 published, as_of 2026-01-01 12:05 UTC, 1 model and 1 seed unchanged (4.21s)"
 
 
-def play(display: BuildDisplay, result: TickResult, *told: Event) -> bool:
+def play(display: BuildDisplay, result: TickResult, *events: Event) -> bool:
     """Show a tick as a build does."""
     display.begin_tick()
-    for event in told:
+    for event in events:
         display.emit(event)
     for node in result.nodes:
         display.emit(
@@ -43,14 +43,14 @@ def play(display: BuildDisplay, result: TickResult, *told: Event) -> bool:
 
 
 def printed(
-    detail: Detail, *results: TickResult, told: tuple[Event, ...] = (), tests: UnitTestRun | None = None
+    detail: Detail, *results: TickResult, notes: tuple[Event, ...] = (), tests: UnitTestRun | None = None
 ) -> str:
     """Return what a build prints of some ticks, without the time of day."""
     console, out, err = plain()
     display = BuildDisplay(console, detail, tests)
     display.begin_build(OPENING)
     for result in results:
-        play(display, result, *told)
+        play(display, result, *notes)
     console.close()
     assert err.getvalue() == ""
     return out.getvalue().replace("12:05:09  ", "")
@@ -88,8 +88,8 @@ def test_a_tick_with_news_prints_its_steps(result: TickResult, words: str) -> No
 def test_a_promoted_table_is_news() -> None:
     shared, promoted = Note("Environment dev: 2 tables shared"), Note("orders: promoted from dev", is_news=True)
 
-    assert printed("steps", tick(*IDLE), told=(shared,)) == f"{ONE_LINE}\n"
-    assert "orders: promoted from dev\n" in printed("steps", tick(*IDLE), told=(promoted,))
+    assert printed("steps", tick(*IDLE), notes=(shared,)) == f"{ONE_LINE}\n"
+    assert "orders: promoted from dev\n" in printed("steps", tick(*IDLE), notes=(promoted,))
 
 
 def test_verbose_prints_every_step_of_a_tick_with_nothing_new() -> None:

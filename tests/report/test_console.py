@@ -98,7 +98,7 @@ def test_a_text_is_printed_as_it_is_and_an_empty_line_has_no_blanks() -> None:
 
 
 @pytest.mark.slow
-def test_passes_are_told_though_nothing_follows() -> None:
+def test_passes_are_printed_though_nothing_follows() -> None:
     console, out, _ = plain()
     console.emit(check())
     wait_until(out.getvalue, "the line is never printed")
@@ -118,11 +118,11 @@ def test_quiet_prints_failures_alone() -> None:
 def test_threads_do_not_mix_their_lines() -> None:
     console, out, _ = plain()
 
-    def tell(number: int) -> None:
+    def emit_many(number: int) -> None:
         for _ in range(50):
             console.emit(Started(number, 9, f"model m{number}"))
 
-    threads = [threading.Thread(target=tell, args=(number,)) for number in range(1, 9)]
+    threads = [threading.Thread(target=emit_many, args=(number,)) for number in range(1, 9)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -273,7 +273,7 @@ def test_a_reader_who_leaves_does_not_end_a_build() -> None:
 
 @pytest.mark.slow
 def test_plain_lines_need_no_rich() -> None:
-    told = "from sqlrun.report.console import Console; Console().lines(['a'])"
-    code = f"import sys; {told}; assert 'rich' not in sys.modules"
+    printing = "from sqlrun.report.console import Console; Console().lines(['a'])"
+    code = f"import sys; {printing}; assert 'rich' not in sys.modules"
 
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -132,7 +132,7 @@ def advised(one: CheckResult, text: str) -> None:
     assert bool(said) == (one.status is not Outcome.PASS)
 
 
-def test_outcomes_are_told_apart() -> None:
+def test_outcomes_are_distinct() -> None:
     """No two have the same words on a page; each level and each place of a past is somebody's."""
     assert len({one.words.tag for one in Outcome}) == len(Outcome)
     assert {one.level for one in Outcome} == {*Level}

@@ -177,7 +177,7 @@ def test_the_headline_says_in_a_sentence_what_happened(result: TickResult, about
     assert not found.wrong and not found.open
 
 
-def test_what_failed_and_how_is_told_for_each_kind() -> None:
+def test_what_failed_and_how_is_shown_for_each_kind() -> None:
     result = tick(
         node("landing", "events", "error", message="[DISK] full\n\n  while writing"),
         checks=(check("error", message="no column `x`"), check("fail", 0, (), message="observed 5"),
@@ -210,7 +210,7 @@ def test_the_facts_name_the_last_whole_transaction_once() -> None:
     assert "complete to the transaction 772 of shop" in summaries.markdown(result, ABOUT)
 
 
-def test_one_cause_of_several_steps_is_told_once() -> None:
+def test_one_cause_of_several_steps_is_reported_once() -> None:
     nodes = [node("landing", name, "error", message="no broker") for name in ("events", "orders", "other")]
     result = tick(*nodes, node("keys", "slots", "error", message="no space"), published=False)
 
@@ -245,10 +245,10 @@ def hostile(text: str) -> tuple[TickResult, About]:
         checks=checks,
         published=False,
     )
-    told = (Measure(text, text, 1.0, text, None, 0.0, 0.5, True, text), Measure(text, "null_share:" + text, 2.0))
+    measures = (Measure(text, text, 1.0, text, None, 0.0, 0.5, True, text), Measure(text, "null_share:" + text, 2.0))
     parents, evidence = {text + "3": (text + "2",)}, {"c": Evidence(text, text, text, (0, 2), (0.0, 0.5))}
     about = About(text, text, text, text, 11, AS_OF, text, (text + "3",), parents, text, evidence)
-    return replace(result, measures=told), about
+    return replace(result, measures=measures), about
 
 
 def test_no_text_becomes_part_of_the_page() -> None:
@@ -277,7 +277,7 @@ def test_the_one_script_is_named_by_its_hash_and_no_value_gets_into_it() -> None
     assert Reader(texts[0]).shape == Reader(texts[1]).shape
 
 
-def test_the_page_loads_nothing_and_runs_nothing_besides() -> None:
+def test_the_page_loads_nothing_and_runs_only_its_script() -> None:
     text = html_report.html(TEMPLATE, failing(), ABOUT)
     found = Reader(text)
     policy = [a["content"] for tag, a in found.elements if a.get("http-equiv") == "Content-Security-Policy"]
@@ -324,13 +324,13 @@ def test_sql_that_has_no_room_is_left_out_not_cut() -> None:
 
 
 def test_what_was_measured_is_a_short_table() -> None:
-    told = (
+    measures = (
         Measure("fct", "null_share:note", 0.1),
         Measure("stg", "freshness_seconds", 300.0, "orders.events", high=900.0),
         Measure("stg", "rows", 40.0, "orders.events", low=60.0, high=160.0, unusual=True, detail="half as many"),
         Measure("fct", "null_share:id", 0.5, low=0.0, high=0.1, unusual=True),
     )
-    text = read(replace(tick(), measures=told)).text
+    text = read(replace(tick(), measures=measures)).text
 
     assert in_order(
         text, "Volume, lateness and freshness", "fct", "share of NULL in id", "50 %", "unusual", "0 % to 10 %",
@@ -473,7 +473,7 @@ def test_junit_has_a_case_for_each_check() -> None:
     assert "2 of 1,234 rows" in (root.findtext(".//system-out") or "")
 
 
-def test_junit_tells_errors_from_failures_and_holds_any_text() -> None:
+def test_junit_distinguishes_errors_from_failures_and_holds_any_text() -> None:
     for text in ("plain", HOSTILE, "é\0" * 500_000):
         root = ElementTree.fromstring(summaries.junit(*hostile(text)).encode("utf-8"))
 
@@ -646,8 +646,8 @@ def test_what_is_only_worth_knowing_is_a_note_everywhere():
     assert "note: 2 of 1,234 rows" in cases and "<failure" not in cases and "warning" not in cases
     both = tick(checks=(noted, check("warn", 1)))
     assert findings.headline(both, ABOUT) == "Tick 12 is published, with 1 warning and 1 note from 2 checks."
-    told = check_result("shop", noted, AS_OF)
-    assert (told["status"], told["adapter_response"]["_message"]) == ("warn", "info")
+    reported = check_result("shop", noted, AS_OF)
+    assert (reported["status"], reported["adapter_response"]["_message"]) == ("warn", "info")
     (row,) = check_results.rows_of(tick(checks=(noted,)), AS_OF)
     assert (row["status"], row["severity"]) == ("info", "info")
     assert not blocks((noted,))

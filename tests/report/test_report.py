@@ -145,7 +145,7 @@ def test_what_is_only_worth_knowing_is_no_warning() -> None:
     assert both.index("Warning in") < both.index("Note of")
 
 
-def test_one_cause_of_several_steps_is_told_once() -> None:
+def test_one_cause_of_several_steps_is_reported_once() -> None:
     """A broker that is away is the cause for every source that it has."""
     away = "SR748 the broker doesn't answer"
     names = ("customers", "items", "orders")
@@ -157,7 +157,7 @@ def test_one_cause_of_several_steps_is_told_once() -> None:
     assert "Error in landing customers, landing items and landing orders\n  SR748" in said
 
 
-def test_a_failed_tick_tells_what_where_and_what_follows() -> None:
+def test_a_failed_tick_reports_what_where_and_what_follows() -> None:
     bad = check("fail", 3, samples=(*(f"order_id=o{n}, order_total=-1.00" for n in range(6)), "order_id=o9"))
     result = tick(
         node("merge", "orders", rows=5),
@@ -363,7 +363,7 @@ def test_json_keeps_every_digit() -> None:
     assert json_text(b"\x01") == '"0x01"'
 
 
-def test_csv_tells_null_from_an_empty_text() -> None:
+def test_csv_distinguishes_null_from_an_empty_text() -> None:
     rows: list[dict[str, object]] = [
         {"a": None, "b": "", "c": 'say "hi", twice'},
         {"a": Decimal("1.50"), "b": "x\ny", "c": [{"rank": 1}]},

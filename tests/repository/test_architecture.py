@@ -225,7 +225,7 @@ def upwards(module: str, found: Collection[str]) -> list[str]:
     """List the imports of a module that lead to its own floor's neighbour or to a floor above."""
     floors = {package: floor for floor, line in enumerate(LAYERS) for package in line.split()}
     here = module.partition(".")[0] or "__init__"
-    told = []
+    wrong = []
     for one in sorted(found):
         inside = one.removeprefix("sqlrun").removeprefix(".")
         of_a_part = any(other.startswith(f"{one}.") and other.removeprefix("sqlrun.") in names() for other in found)
@@ -233,8 +233,8 @@ def upwards(module: str, found: Collection[str]) -> list[str]:
             continue
         there = inside.partition(".")[0] or "__init__"
         if here != there and floors[there] <= floors[here]:
-            told.append(f"{module or 'sqlrun'} imports {one}")
-    return told
+            wrong.append(f"{module or 'sqlrun'} imports {one}")
+    return wrong
 
 
 def test_each_package_has_its_floor() -> None:

@@ -50,12 +50,12 @@ def test_the_report_has_ratios_losses_and_wrong_rows():
         measured("duckdb_full", seconds=1.0),
         measured("dbt_duckdb", seconds=8.0, wrong=4),
     ]
-    told = bench_report.markdown(found, ABOUT)
+    report = bench_report.markdown(found, ABOUT)
 
-    assert re.search(r"\| DuckDB, full recompute \| warm process \| 1\.00 \| 0\.50 \|.*\| right \|", told)
-    assert re.search(r"\| dbt \+ DuckDB \|.*\| 8\.00 \| 4\.00 \|.*\| 4 OF 10 WRONG \|", told)
-    assert "Ahead of sqlrun, auto: DuckDB, full recompute." in told
-    assert "| 1m: sqlrun, auto ahead of DuckDB, full recompute | ≥ 1 | 0.50 | not met |" in told
+    assert re.search(r"\| DuckDB, full recompute \| warm process \| 1\.00 \| 0\.50 \|.*\| right \|", report)
+    assert re.search(r"\| dbt \+ DuckDB \|.*\| 8\.00 \| 4\.00 \|.*\| 4 OF 10 WRONG \|", report)
+    assert "Ahead of sqlrun, auto: DuckDB, full recompute." in report
+    assert "| 1m: sqlrun, auto ahead of DuckDB, full recompute | ≥ 1 | 0.50 | not met |" in report
 
 
 def test_who_is_wrong_is_not_ahead():
@@ -65,9 +65,9 @@ def test_who_is_wrong_is_not_ahead():
 
 
 def test_a_contender_that_failed_is_listed_with_what_it_said_last():
-    told = bench_report.markdown([measured("duckdb_full", ticks=[], error="first\nout of memory")], ABOUT)
+    report = bench_report.markdown([measured("duckdb_full", ticks=[], error="first\nout of memory")], ABOUT)
 
-    assert "## Failed" in told and "out of memory" in told
+    assert "## Failed" in report and "out of memory" in report
 
 
 def test_the_page_is_whole_and_needs_nothing_from_outside():

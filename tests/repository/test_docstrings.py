@@ -15,7 +15,7 @@ PROMPT = ">>> "
 # One test a package: one a module takes longer to report than to run.
 @pytest.mark.parametrize("package", ["sqlrun", "benchmarks"])
 def test_examples_hold(package: str) -> None:
-    told: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(verbose=False)
     written = 0
     for path in sorted((ROOT / package).rglob("*.py")):
@@ -28,8 +28,8 @@ def test_examples_hold(package: str) -> None:
             ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         )
         for test in doctest.DocTestFinder().find(module):
-            runner.run(test, out=told.append)
+            runner.run(test, out=output.append)
 
-    assert "".join(told) == ""
+    assert "".join(output) == ""
     # None is where doctest doesn't look, as behind a decorator that hides its function.
     assert runner.tries == written > 0

@@ -63,17 +63,17 @@ def test_java_17_and_newer_are_taken(bare, prints):
 )
 def test_an_older_java_is_refused_with_what_to_do(bare, prints, says):
     fake(bare / "java", prints)
-    told = require("java")
+    done = require("java")
 
-    assert told.returncode == 1
-    assert says in told.stderr and REMEDY in told.stderr
+    assert done.returncode == 1
+    assert says in done.stderr and REMEDY in done.stderr
 
 
 def test_no_java_is_said_with_what_to_do(bare):
-    told = require("java")
+    done = require("java")
 
-    assert told.returncode == 1
-    assert "no working `java` was found" in told.stderr and REMEDY in told.stderr
+    assert done.returncode == 1
+    assert "no working `java` was found" in done.stderr and REMEDY in done.stderr
 
 
 def test_a_java_that_does_not_run_counts_as_none(bare):
@@ -86,10 +86,10 @@ def test_java_home_comes_before_the_path_as_it_does_for_spark(bare, monkeypatch)
     fake(bare / "java", 'openjdk version "17.0.15"')
     fake(bare / "old" / "bin" / "java", 'openjdk version "11.0.22"')
     monkeypatch.setenv("JAVA_HOME", str(bare / "old"))
-    told = require("java")
+    done = require("java")
 
-    assert told.returncode == 1
-    assert "is Java 11" in told.stderr and f"JAVA_HOME is set to {bare / 'old'}" in told.stderr
+    assert done.returncode == 1
+    assert "is Java 11" in done.stderr and f"JAVA_HOME is set to {bare / 'old'}" in done.stderr
 
 
 def test_this_python_is_taken_and_a_missing_or_old_one_refused(bare):
@@ -105,8 +105,8 @@ def make(*arguments: str) -> str:
         pytest.skip("make is not installed")
     # What an outer `make test` passes on would change what is printed.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "MFLAGS"}
-    told = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
-    return told.stdout
+    done = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_a_program_that_cannot_be_installed_stops_nothing(bare, program):
 
 
 def test_make_alone_shows_every_target():
-    told = make()
+    done = make()
     phony = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
 
-    shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", told, re.MULTILINE))
+    shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", done, re.MULTILINE))
     assert (
         shown
         == phony - {"java", "chromium", "maven", "again"}
@@ -161,7 +161,7 @@ def test_make_alone_shows_every_target():
         | {"mutants", "fuzz", "judge", "lines", "values", "crash", "soak", "bench", "ecosystem", "lint", "clean"}
         | {"servers"}
     )
-    assert told == make("help")
+    assert done == make("help")
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def send(folder: Path, to: Alerts, *results: TickResult, about: About = ABOUT) -> list[str]:
-    told: list[str] = []
+    warnings: list[str] = []
     for result in results:
-        alert_sender.send(to, folder, str(folder), result, about, TABLES, told.append)
-    return told
+        alert_sender.send(to, folder, str(folder), result, about, TABLES, warnings.append)
+    return warnings
 
 
 def test_alerts_are_sent_once_when_ticks_break_and_once_when_they_heal(tmp_path):
@@ -133,13 +133,13 @@ def test_a_tick_that_ended_early_breaks_the_project(tmp_path):
 
 
 def test_a_tick_without_the_broken_models_heals_nothing():
-    told = alerts.broken(BAD)
+    sent = alerts.broken(BAD)
     elsewhere = replace(GOOD, nodes=(node("weekly"),))
 
-    assert alerts.change(elsewhere, told, TABLES) is None
-    assert alerts.change(replace(GOOD, nodes=(node("orders", "no-op"),)), told, TABLES) == "healed"
-    assert alerts.change(elsewhere, told, ("weekly",)) == "healed"  # orders is no model any more
-    assert alerts.change(replace(GOOD, nodes=()), told, TABLES) is None
+    assert alerts.change(elsewhere, sent, TABLES) is None
+    assert alerts.change(replace(GOOD, nodes=(node("orders", "no-op"),)), sent, TABLES) == "healed"
+    assert alerts.change(elsewhere, sent, ("weekly",)) == "healed"  # orders is no model any more
+    assert alerts.change(replace(GOOD, nodes=()), sent, TABLES) is None
     assert alerts.change(GOOD, None, TABLES) is None
 
 
@@ -352,5 +352,5 @@ def test_builds_send_each_alert_once(tmp_path):
 
     assert [body["state"] for body in got] == ["broken"] * 4 + ["healed"]
     assert re.search(r"because 1 check failed in stg_sales", got[3]["text"])
-    told = alerts.from_json(Path(alert_sender.path_of(str(root / "warehouse"))).read_text())
-    assert told == {}
+    state = alerts.from_json(Path(alert_sender.path_of(str(root / "warehouse"))).read_text())
+    assert state == {}

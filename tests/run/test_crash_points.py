@@ -43,7 +43,7 @@ def is_right_after_one_build(lives: Lives, world: World, before: int) -> None:
     world.check()
 
 
-@pytest.mark.parametrize("point", points.UPKEEP)
+@pytest.mark.parametrize("point", points.VACUUM)
 def test_a_killed_maintenance_is_harmless(lives: Lives, world: World, point: str) -> None:
     """Maintenance changes no row: neither readers nor the next build see a difference."""
     if "a table" in point:  # one table has to be unused
@@ -102,5 +102,5 @@ def test_a_killed_rollback_is_harmless(lives: Lives, world: World, point: str) -
 
 
 def test_every_crash_point_has_a_test() -> None:
-    struck = points.TICK | points.RESTORED | points.CREATED | points.ROLLBACK | points.UPKEEP
+    struck = points.TICK | points.RESTORED | points.CREATED | points.ROLLBACK | points.VACUUM
     assert struck == points.KILLED

@@ -36,9 +36,9 @@ def world(lives: Lives, tmp_path: Path) -> World:
 
 
 def mount(*arguments: str) -> None:
-    told = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if told.returncode:
-        pytest.skip(f"mount needs root: {told.stderr.strip()}")
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mount needs root: {done.stderr.strip()}")
 
 
 @pytest.fixture

@@ -64,6 +64,6 @@ def test_a_killed_build_leaves_no_trace(tmp_path: Path) -> None:
     assert differences(site, START + 7 * FIVE) == {}
     published = site.ledger.read().published
     assert published is not None
-    set_aside = find(published, site.warehouse, "stg_order_events__quarantine")
-    quarantined = query('select count(*) as n from "stg_order_events__quarantine"', [set_aside]).to_pylist()[0]["n"]
+    queue = find(published, site.warehouse, "stg_order_events__quarantine")
+    quarantined = query('select count(*) as n from "stg_order_events__quarantine"', [queue]).to_pylist()[0]["n"]
     assert len(site.rows("stg_order_events")) + quarantined == len(written)

@@ -123,7 +123,7 @@ def project(folder: Path) -> Path:
     return broken.write(folder, files)
 
 
-def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContextManager[Any]:
+def stopping(owner: Any, name: str, nth: int, *, after: bool) -> AbstractContextManager[Any]:
     """Replace a function by one that crashes at its nth call, before or after its work."""
     real: Callable[..., Any] = getattr(owner, name)
     calls = 0
@@ -132,10 +132,10 @@ def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContex
         nonlocal calls
         calls += 1
         mine = calls  # another thread may call it meanwhile
-        if mine == turn and not after:
+        if mine == nth and not after:
             raise Stop
         done = real(*args, **named)
-        if mine == turn:
+        if mine == nth:
             raise Stop
         return done
 
@@ -230,12 +230,12 @@ class Life(RuleBasedStateMachine):
 
     @rule(
         steps=st.integers(0, 2),
-        turn=st.integers(1, 6),
+        nth=st.integers(1, 6),
         after=st.booleans(),
         tried=st.booleans(),
         where=st.sampled_from(["write", "pin", "publish", "land", "create", "restore", "append", "own append"]),
     )
-    def crash(self, steps: int, turn: int, after: bool, tried: bool, where: str) -> None:
+    def crash(self, steps: int, nth: int, after: bool, tried: bool, where: str) -> None:
         """Cut a tick short somewhere; whether it is published depends on the place."""
         owner: Any = {
             "write": (self.site.engine, "write"),
@@ -247,9 +247,9 @@ class Life(RuleBasedStateMachine):
             "pin": (Ledger, "pin"),
             "publish": (Ledger, "publish"),
         }[where]
-        turn = 1 if where in ("pin", "publish", "land") else turn
+        nth = 1 if where in ("pin", "publish", "land") else nth
         try:
-            with stopping(*owner, turn, after=after):
+            with stopping(*owner, nth, after=after):
                 (self.dev if tried else self.site).tick(self.now + steps * FIVE)
         except Stop:
             pass

@@ -201,7 +201,7 @@ def fresh(golden: tuple[Files, Files, int]) -> list[str]:
     return sorted(name for name in after if name not in before)
 
 
-def test_without_damage_nothing_is_moved_aside(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
+def test_without_damage_nothing_is_moved(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
     stream = laid_out(tmp_path, golden, {})
 
     assert stream.heal(golden[2]) == []
@@ -212,10 +212,10 @@ def test_without_damage_nothing_is_moved_aside(golden: tuple[Files, Files, int],
 @pytest.mark.long
 def test_one_damaged_file_is_repaired(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
     """Every file, in every way."""
-    for turn, name in enumerate(fresh(golden)):
+    for number, name in enumerate(fresh(golden)):
         left = cuts(f"{name}.json", golden[1][name])
-        for way, data in left.items() if turn % 2 else list(left.items())[::2]:
-            folder = tmp_path / f"{turn}{way}"
+        for way, data in left.items() if number % 2 else list(left.items())[::2]:
+            folder = tmp_path / f"{number}{way}"
             try:
                 exact(laid_out(folder, golden, {name: data}), golden[2])
             except Exception as error:

@@ -271,14 +271,14 @@ def test_the_lock_of_another_process_is_named(tmp_path: Path) -> None:
         held = json.loads(holder.stdout.readline())
         with pytest.raises(LockedError, match=f"pid {holder.pid} on {held['host']}"), lock.hold(str(tmp_path), now()):
             pass
-        told: list[str] = []
+        messages: list[str] = []
 
         def free(message: str) -> None:
-            told.append(message)
+            messages.append(message)
             holder.kill()
 
         with lock.hold(str(tmp_path), now(), free):
-            assert f"pid {holder.pid}" in told[0]
+            assert f"pid {holder.pid}" in messages[0]
     assert held["pid"] == holder.pid
 
     with lock.hold(str(tmp_path), now()):

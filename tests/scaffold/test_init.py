@@ -251,16 +251,16 @@ def test_an_example_overwrites_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--example", "shop"], "there is no example `shop`. Examples: restaurants"),
         (["--example", "restaurants", "--from", "a"], "--from and --example can't be combined"),
     ],
 )
-def test_an_unknown_example_is_a_mistake(words: list[str], told: str, tmp_path: Path) -> None:
+def test_an_unknown_example_is_a_mistake(words: list[str], message: str, tmp_path: Path) -> None:
     done = run(tmp_path, "init", str(tmp_path / "demo"), *words)
 
-    assert done.exit_code == 2 and told in done.output
+    assert done.exit_code == 2 and message in done.output
     assert written(tmp_path) == []
 
 

@@ -184,7 +184,7 @@ def test_old_keys_are_forgotten_a_few_at_a_time(folder: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("error", "status"), [(NO_SPACE, 507), (OSError(errno.EROFS, "Read-only"), 503)], ids=str)
-def test_a_sender_is_told_to_try_again_and_the_log_why(
+def test_a_sender_is_asked_to_try_again_and_the_log_has_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, status: int
 ) -> None:
     root = ingested.project(tmp_path / "project")

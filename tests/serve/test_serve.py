@@ -236,7 +236,7 @@ def test_head_has_the_headers_alone(shown: TestClient) -> None:
 
 
 @pytest.mark.slow
-def test_answers_tell_their_tick_and_age(project: Project, warehouse: Warehouse) -> None:
+def test_answers_have_their_tick_and_age(project: Project, warehouse: Warehouse) -> None:
     warehouse.publish()
     now = [served.as_of_tick(1) + timedelta(minutes=3)]
     site, watcher = served.site(warehouse, clock=lambda: now[0])
@@ -410,7 +410,7 @@ def test_others_are_not_served_without_a_key() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "env", "told"),
+    ("arguments", "env", "message"),
     [
         (["--profile", "nope"], {}, "unknown profile `nope`"),
         ([], {"SQLRUN_SERVE_KEY": "short"}, "fewer than 32 bytes"),
@@ -422,12 +422,12 @@ def test_others_are_not_served_without_a_key() -> None:
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_served(
-    arguments: list[str], env: dict[str, str], told: str
+    arguments: list[str], env: dict[str, str], message: str
 ) -> None:
     found = run(*arguments, **env)
 
     assert found.exit_code == 2
-    assert told in found.output
+    assert message in found.output
 
 
 def test_without_its_libraries_it_says_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_what_is_anothers_and_what_there_is_not_are_the_same_bytes(shown: TestCl
     assert dict(found.headers) == dict(nowhere.headers)
 
 
-def test_an_own_restaurant_that_there_is_not_is_told_alike(shown: TestClient) -> None:
+def test_an_own_restaurant_that_does_not_exist_is_answered_alike(shown: TestClient) -> None:
     found = shown.get("/api/v1/restaurants/r9999/windows", headers=bearer("r9999"))
 
     assert found.content == shown.get("/api/v1/restaurants/r0001/windows", headers=OWNER).content
@@ -245,7 +245,7 @@ def test_a_header_that_is_no_bearers_is_refused(shown: TestClient, header: str) 
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_without_a_token_nothing_is_told(shown: TestClient, path: str) -> None:
+def test_without_a_token_nothing_is_answered(shown: TestClient, path: str) -> None:
     assert shown.get(path).status_code == 401
 
 
@@ -332,7 +332,7 @@ def test_keys_are_turned_without_a_pause(tmp_path: Path) -> None:
         gatekeeper.caller(first, now)
 
 
-def test_a_torn_file_of_keys_keeps_the_last_ones(tmp_path: Path) -> None:
+def test_a_truncated_file_of_keys_keeps_the_last_ones(tmp_path: Path) -> None:
     file = keys_file(tmp_path, _oct("a", b"a" * 32))
     keys = Keys(file)
     file.write_text('{"keys": [')
@@ -343,7 +343,7 @@ def test_a_torn_file_of_keys_keeps_the_last_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "told"),
+    ("node", "message"),
     [
         ({"kty": "oct", "k": "eA"}, "has no `kid`"),
         ({"kty": "oct", "kid": "a", "k": "eA"}, "fewer than 32 bytes"),
@@ -356,8 +356,8 @@ def test_a_torn_file_of_keys_keeps_the_last_ones(tmp_path: Path) -> None:
         ("key", "has no `kid`"),
     ],
 )
-def test_a_bad_key_is_refused_and_not_shown(tmp_path: Path, node: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told) as caught:
+def test_a_bad_key_is_refused_and_not_shown(tmp_path: Path, node: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         Keys(keys_file(tmp_path, node))
     assert not isinstance(node, dict) or str(node.get("k", "no")) not in str(caught.value).split()
 
@@ -423,7 +423,7 @@ def test_path_tricks_lead_nowhere(shown: TestClient, path: str) -> None:
 
 
 @pytest.mark.slow
-def test_too_many_requests_wait_their_turn(warehouse: Warehouse) -> None:
+def test_too_many_requests_are_delayed(warehouse: Warehouse) -> None:
     """Each token has its own bucket; invalid tokens share the bucket of their address."""
     site, watcher = served.site(warehouse, rate=0.2)  # with the default burst, 5 times the rate, it would be 1
     site.limits = Limits(0.2, 3)

@@ -96,7 +96,7 @@ def test_a_token_for_one_dashboard_shows_nothing_of_another(shown: TestClient) -
     for mine, path in ((SITE, "/api/v1/restaurants"), (RESTAURANT, "/api/v1/clicks")):
         listed = shown.get(path, headers=mine).json()
         assert next(value for value in listed.values() if isinstance(value, list)) == []
-    nobody = shown.get("/api/v1/clicks/nobody/windows", headers=SITE)
+    unknown = shown.get("/api/v1/clicks/nobody/windows", headers=SITE)
     tried = [
         shown.get("/api/v1/restaurants/r0002/windows", headers=SITE), window(shown, "docs", headers=RESTAURANT),
         window(shown, "shop"), shown.get("/api/v1/clicks/shop/hours", headers=SITE),
@@ -104,8 +104,8 @@ def test_a_token_for_one_dashboard_shows_nothing_of_another(shown: TestClient) -
         shown.get("/api/v1/restaurants/r0001/lists/top_dishes", headers=RESTAURANT),
         shown.get("/api/v1/restaurants/r0002/lists/nope", headers=RESTAURANT),
     ]  # fmt: skip
-    assert {(one.status_code, one.content) for one in tried} == {(404, nobody.content)}
-    assert {tuple(sorted(one.headers.items())) for one in tried} == {tuple(sorted(nobody.headers.items()))}
+    assert {(one.status_code, one.content) for one in tried} == {(404, unknown.content)}
+    assert {tuple(sorted(one.headers.items())) for one in tried} == {tuple(sorted(unknown.headers.items()))}
     # The other dashboard's marts don't reveal its rows either.
     rows = shown.get("/api/v1/marts/restaurant_windows", headers=SITE).json()["rows"]
     assert rows == [] and shown.get("/api/v1/marts/site_windows", headers=SITE).status_code == 404
@@ -137,8 +137,8 @@ def test_the_description_has_the_routes_of_both(shown: TestClient) -> None:
     assert "/api/v1/clicks/{site}/lists/{list}" not in paths
     names = [one["get"]["operationId"] for one in paths.values()]
     assert len(names) == len(set(names))
-    told = shown.get("/api/v1/dashboards").json()["dashboards"]
-    assert [one["api"] for one in told] == ["clicks", "restaurants"]
+    dashboards = shown.get("/api/v1/dashboards").json()["dashboards"]
+    assert [one["api"] for one in dashboards] == ["clicks", "restaurants"]
 
 
 @pytest.mark.parametrize("api", ["clicks", "restaurants"])
@@ -240,8 +240,8 @@ def test_windows_may_be_named_by_the_dashboard(tmp_path: Path) -> None:
 
 
 def shown_windows(found: TestClient) -> list[int]:
-    told = found.get("/api/v1/dashboards").json()["dashboards"]
-    return next(one["windows"] for one in told if one["api"] == "clicks")
+    dashboards = found.get("/api/v1/dashboards").json()["dashboards"]
+    return next(one["windows"] for one in dashboards if one["api"] == "clicks")
 
 
 def test_a_dashboard_may_have_no_trend_no_list_and_names_of_its_own(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_token_names_keys_by_their_entity(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--shop", "x"], "there is no option `--shop`. This project's entities: --restaurant, --site"),
         (["docs"], "there is no option `docs`"),
@@ -329,11 +329,11 @@ def test_a_token_names_keys_by_their_entity(project: Project) -> None:
         ([], "name at least one key (--restaurant KEY, --site KEY; repeatable), or --operator"),
     ],
 )
-def test_a_token_for_what_there_is_not_is_refused(project: Project, arguments: list[str], told: str) -> None:
+def test_a_token_for_what_there_is_not_is_refused(project: Project, arguments: list[str], message: str) -> None:
     found = run(project.root, *arguments)
 
     assert found.exit_code == 2
-    assert told in " ".join(found.output.split())
+    assert message in " ".join(found.output.split())
 
 
 # ── types ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -106,7 +106,7 @@ FLOODS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", FLOODS.values(), ids=FLOODS)
-def test_a_thousand_half_open_connections_lock_nobody_out(port: int, sent: bytes) -> None:
+def test_a_thousand_half_open_connections_lock_no_caller_out(port: int, sent: bytes) -> None:
     held = []
     for _ in range(1000):
         one = opened(port)
@@ -346,7 +346,7 @@ def test_no_token_gives_a_server_error(warehouse: Warehouse) -> None:
 # ── behind a proxy ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_callers_behind_a_declared_proxy_are_told_apart() -> None:
+def test_callers_behind_a_declared_proxy_are_distinguished() -> None:
     proxies = Proxies.of(["127.0.0.1", "10.0.0.0/8", "::1"])
     said = [(b"x-forwarded-for", b"6.6.6.6, 9.9.9.9"), (b"x-forwarded-for", b" 10.1.2.3")]
 
@@ -358,7 +358,7 @@ def test_callers_behind_a_declared_proxy_are_told_apart() -> None:
     assert proxies.address("127.0.0.1", []) == "127.0.0.1"
 
 
-def test_nobody_else_says_where_a_request_comes_from() -> None:
+def test_only_a_declared_proxy_says_where_a_request_comes_from() -> None:
     said = [(b"x-forwarded-for", b"127.0.0.1")]
 
     assert Proxies.of([]).address("127.0.0.1", said) == "127.0.0.1"

@@ -71,7 +71,7 @@ def test_lines_are_written_as_they_were_sent(
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "told"),
+    ("kind", "body", "message"),
     [
         (NDJSON, b'{"a":1}\n\n{"a":', "line 3: not JSON"),
         (NDJSON, b'{"a":1}\r\r{"a":', "line 3: not JSON"),
@@ -98,12 +98,12 @@ def test_lines_are_written_as_they_were_sent(
     ],
 )
 def test_a_body_that_is_not_json_is_refused_with_its_line_and_nothing_is_written(
-    asked: TestClient, root: Path, kind: dict[str, str], body: bytes, told: str
+    asked: TestClient, root: Path, kind: dict[str, str], body: bytes, message: str
 ) -> None:
     found = post(asked, body, kind)
 
     assert (found.status_code, found.headers["content-type"]) == (400, "application/problem+json")
-    assert told in found.json()["detail"]
+    assert message in found.json()["detail"]
     assert files(root) == []
 
 

@@ -62,8 +62,8 @@ def test_lines_of_a_server_that_died_before_its_answer_land_once(root: Path, ste
             send(dying.port, BODY, Idempotency_Key="k")
         assert dying.running.wait(20) == -signal.SIGKILL
     with process(root) as next_one:
-        status, told = send(next_one.port, BODY, Idempotency_Key="k")
-        assert (status, told["lines"]) == (202, 3)
+        status, answer = send(next_one.port, BODY, Idempotency_Key="k")
+        assert (status, answer["lines"]) == (202, 3)
         assert send(next_one.port, BODY + b"{}", Idempotency_Key="k")[0] == 422
     sqlrun(root, "build", "--skip-tests")
 

@@ -120,16 +120,16 @@ def test_a_number_is_compared_with_the_window_before_and_a_week_ago(
     here = serve(warehouse)
     opened = pages.open(here.address("/", IDS[0]))
     number(opened, "orders", "48")
-    told = opened.locator("#numbers > div").first.inner_text()
+    text = opened.locator("#numbers > div").first.inner_text()
 
-    assert "▲ 100% more than vs the 24 hours before" in " ".join(told.split())
-    assert "a week ago" in told
+    assert "▲ 100% more than vs the 24 hours before" in " ".join(text.split())
+    assert "a week ago" in text
     opened.get_by_role("button", name="7 days").click()
     assert "a week ago" not in opened.locator("#numbers > div").first.inner_text()
 
 
 @pytest.mark.long
-def test_hours_that_a_new_tick_moves_are_told_with_how_much(here: Server, pages: Pages) -> None:
+def test_hours_that_a_new_tick_changes_are_shown_with_the_difference(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address("/", IDS[0]))
     number(opened, "orders", f"{orders(0, 1):,}")
     assert not opened.locator("#late").is_visible()
@@ -141,9 +141,9 @@ def test_hours_that_a_new_tick_moves_are_told_with_how_much(here: Server, pages:
     here.warehouse.publish(held)
 
     opened.locator("#late").wait_for()
-    told = " ".join(opened.locator("#late").inner_text().split())
-    assert "Past numbers have changed: +3 orders, +€30.50." in told
-    assert "Mon 9:00–10:00: 1 → 4 orders, +€30.50" in told
+    text = " ".join(opened.locator("#late").inner_text().split())
+    assert "Past numbers have changed: +3 orders, +€30.50." in text
+    assert "Mon 9:00–10:00: 1 → 4 orders, +€30.50" in text
     # The next tick changes no complete hour.
     here.warehouse.publish({**rows(3), "fct_restaurant_hours": held["fct_restaurant_hours"]})
     number(opened, "orders", f"{orders(0, 3):,}")
@@ -169,14 +169,14 @@ def test_the_page_fits_a_phone_and_a_desk_in_light_and_dark(
 
 def forgiven(pages: Pages, *statuses: int) -> None:
     """Remove the browser's complaints about answers that a test expects to fail."""
-    told = [f"status of {status}" for status in statuses] + [f"{status} http" for status in statuses]
-    told += [
+    expected = [f"status of {status}" for status in statuses] + [f"{status} http" for status in statuses]
+    expected += [
         "net::ERR_CONNECTION_REFUSED",
         "net::ERR_INCOMPLETE",
         "net::ERR_CONNECTION_RESET",
         "net::ERR_EMPTY_RESPONSE",
     ]
-    pages.complaints = [text for text in pages.complaints if not any(one in text for one in told)]
+    pages.complaints = [text for text in pages.complaints if not any(one in text for one in expected)]
 
 
 @pytest.mark.long
@@ -210,7 +210,7 @@ def test_the_page_says_until_when_it_has_a_databases_changes(
     assert "changes" not in opened.locator("#as-of").inner_text()
 
 
-def test_without_a_token_the_page_asks_for_one_and_a_wrong_one_is_told(here: Server, pages: Pages) -> None:
+def test_without_a_token_the_page_asks_for_one_and_a_wrong_one_is_reported(here: Server, pages: Pages) -> None:
     opened = pages.open(here.address(), PHONE)
     opened.get_by_label("Your token").fill("nonsense")
     opened.get_by_role("button", name="Show my numbers").click()
@@ -258,7 +258,7 @@ def test_a_window_without_orders_and_a_restaurant_without_any_are_shown_as_such(
 
 
 @pytest.mark.long
-def test_a_tick_that_is_too_old_is_told_with_its_age(here: Server, pages: Pages, tmp_path: Path) -> None:
+def test_a_tick_that_is_too_old_is_shown_with_its_age(here: Server, pages: Pages, tmp_path: Path) -> None:
     here.late = timedelta(hours=3, minutes=5)
     opened = pages.open(here.address("/", IDS[0]), PHONE)
     opened.get_by_text("Newer numbers should have arrived by now. They are 3 hours old.").wait_for()
@@ -272,7 +272,7 @@ def test_a_tick_that_is_too_old_is_told_with_its_age(here: Server, pages: Pages,
 
 
 @pytest.mark.long
-def test_a_server_that_goes_away_is_told_and_its_next_tick_is_shown_once_it_is_back(
+def test_a_server_that_goes_away_is_reported_and_its_next_tick_is_shown_once_it_is_back(
     here: Server, pages: Pages, tmp_path: Path
 ) -> None:
     opened = pages.open(here.address("/", IDS[0]), PHONE)

@@ -62,7 +62,7 @@ def listens(port: int) -> bool:
 
 
 @pytest.mark.long
-def test_a_tick_is_told_and_shown_within_two_seconds_of_its_publishing(
+def test_a_tick_is_announced_and_shown_within_two_seconds_of_its_publishing(
     warehouse: Warehouse, process: subprocess.Popen[str], port: int
 ) -> None:
     """The server starts before the first tick, and shows it without a restart."""
@@ -79,18 +79,18 @@ def test_a_tick_is_told_and_shown_within_two_seconds_of_its_publishing(
         line = ""
         while not line.startswith("data:"):
             line = stream.readline().decode()
-        told = time.monotonic() - published
+        seconds = time.monotonic() - published
         with ask(port, "/api/v1/restaurants/r0002/windows", owner) as answer:
             found = json.load(answer)
 
         assert json.loads(line.partition(":")[2])["tick"] == found["tick"] == tick
         assert found["n_orders"] == orders(1, tick)
-        assert told < 2
+        assert seconds < 2
     stream.close()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_stops_at_once_and_without_a_traceback_though_somebody_listens(
+def test_it_stops_at_once_and_without_a_traceback_though_a_client_listens(
     warehouse: Warehouse, process: subprocess.Popen[str], port: int, how: signal.Signals
 ) -> None:
     warehouse.publish()
@@ -110,7 +110,7 @@ def test_it_stops_at_once_and_without_a_traceback_though_somebody_listens(
 
 
 @pytest.mark.long
-def test_a_port_that_is_taken_is_told(warehouse: Warehouse, port: int) -> None:
+def test_a_port_that_is_taken_is_reported(warehouse: Warehouse, port: int) -> None:
     warehouse.publish()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))

@@ -111,8 +111,8 @@ def _as_readers_see(made: projects.Site, found: dict[tuple[int, str, int], set[s
             assert Decimal(body["total_sales"]) == (row["total_sales"] if row else 0)
             assert body["top_dishes"] == (row["top_dishes"] if row else [])
             for span in dashboard.spans(published.as_of, [hours]):
-                told = body[span.name]
-                if told is not None:
-                    counted = told["n_orders"], Decimal(told["total_sales"])
+                numbers = body[span.name]
+                if numbers is not None:
+                    counted = numbers["n_orders"], Decimal(numbers["total_sales"])
                     assert counted == in_span(slots, which, span.start, span.end), (tick, which, span)
             assert hours > 24 or body["before"] is not None

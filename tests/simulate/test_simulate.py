@@ -144,11 +144,11 @@ class TestEvents:
             "import sys; from sqlrun.simulate.orders import *; "
             "sys.stdout.writelines(events(Settings(), *map(int, sys.argv[1:])))"
         )
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", code, str(MINUTE - DAY), str(MINUTE)], capture_output=True, text=True, check=True
         )
 
-        assert told.stdout == "".join(events(DEFAULT, MINUTE - DAY, MINUTE))
+        assert done.stdout == "".join(events(DEFAULT, MINUTE - DAY, MINUTE))
 
 
 def prices(lines):
@@ -211,9 +211,9 @@ def why_broken(line: str) -> str:
     try:
         oracle.parse(line)
     except oracle.Broken as reason:
-        told = str(reason)
+        message = str(reason)
         for words in ("no JSON", "missing", "quantity -", r"ordered_at is (?=1970|9999)"):
-            if re.search(words, told):
+            if re.search(words, message):
                 return words
         return "wrong type"
     return "good"
@@ -471,7 +471,7 @@ class TestLive:
         assert [file.end for file, _ in files][-1] == END + timedelta(minutes=50)
         assert files[-1][1] - files[0][1] == pytest.approx(timedelta(seconds=45), abs=timedelta(seconds=2))
 
-    def test_it_stops_when_told(self, tmp_path):
+    def test_it_stops_on_request(self, tmp_path):
         stop = Event()
         stop.set()
 

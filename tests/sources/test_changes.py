@@ -481,7 +481,7 @@ def test_a_log_comes_through_a_topic(tmp_path: Path, broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cdc", "told"),
+    ("cdc", "message"),
     [
         ("{format: debezium, key: [nope]}", "SR110"),
         ("{format: golden, key: [id]}", "SR110"),
@@ -493,17 +493,17 @@ def test_a_log_comes_through_a_topic(tmp_path: Path, broker: Broker) -> None:
         ("{format: debezium, keys: [id]}", "SR102"),
     ],
 )
-def test_a_broken_declaration_is_refused(tmp_path: Path, cdc: str, told: str) -> None:
+def test_a_broken_declaration_is_refused(tmp_path: Path, cdc: str, message: str) -> None:
     project(tmp_path, ENGINE)
     declared = tmp_path / "models/_sources.yml"
     declared.write_text(declared.read_text().replace("{format: debezium, key: [id], table: public.docs}", cdc))
 
-    with pytest.raises(ProjectError, match=told):
+    with pytest.raises(ProjectError, match=message):
         prepared(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("kind", "cdc", "told"),
+    ("kind", "cdc", "message"),
     [
         ("path: data/orders", "table: public.docs, transactions: shop.transaction", "SR102.*needs `format: kafka`"),
         ("format: kafka\n        topic: t", "transactions: shop.transaction", "SR104.*needs `table`"),
@@ -513,11 +513,11 @@ def test_a_broken_declaration_is_refused(tmp_path: Path, cdc: str, told: str) ->
         ),
     ],
 )  # fmt: skip
-def test_transactions_need_a_topic_a_table_and_every_source(tmp_path: Path, kind: str, cdc: str, told: str) -> None:
+def test_transactions_need_a_topic_a_table_and_every_source(tmp_path: Path, kind: str, cdc: str, message: str) -> None:
     project(tmp_path, ENGINE)
     declared = tmp_path / "models/_sources.yml"
     text = declared.read_text().replace("path: data/orders", kind)
     declared.write_text(text.replace("key: [id], table: public.docs", f"key: [id], {cdc}"))
 
-    with pytest.raises(ProjectError, match=told):
+    with pytest.raises(ProjectError, match=message):
         prepared(tmp_path)

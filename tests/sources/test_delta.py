@@ -83,7 +83,7 @@ def change(lake: Lake, draw: random.Random, now: datetime) -> str:
         case "vacuum":
             lake.vacuum()
         case "feed":
-            lake.turn_feed(draw.random() < 0.5)
+            lake.switch_feed(draw.random() < 0.5)
         case "mark":
             if "delta.enableDeletionVectors" not in lake.options:
                 return change(lake, draw, now)

@@ -32,7 +32,7 @@ def site_of(folder: Path, *models: str) -> Site:
     return Site(project(folder, models), READER)
 
 
-def told(site: Site) -> list[str]:
+def rebuild_notes(site: Site) -> list[str]:
     return [event.text for event in site.events if type(event).__name__ == "Note" and "rebuilt" in event.text]
 
 
@@ -63,7 +63,7 @@ def test_a_tick_reads_what_changed(tmp_path: Path) -> None:
     lake.vacuum()
     result = tick(site, 2)
     assert {node.status for node in result.nodes} == {"no-op"}
-    assert told(site) == []
+    assert rebuild_notes(site) == []
     lake.overwrite(lake.rows.elements())  # every row is copied, and the files differ
     result = tick(site, 3)
     assert [node.stages[0].receipt.rows_written or 0 for node in result.nodes if node.stages] == [0, 0, 0]
@@ -99,13 +99,13 @@ def test_a_version_that_is_gone_rebuilds_the_readers(tmp_path: Path) -> None:
     tick(site, 1)
     assert copied(site) == lake.rows
     assert not wrong(site)
-    said = [text for text in told(site) if text.startswith("totals")]
+    said = [text for text in rebuild_notes(site) if text.startswith("totals")]
     assert len(said) == 1
     assert "version 1 of its source lake.orders" in said[0]
     assert "lacks 1 file, for example part-" in said[0]
     assert "oldest readable version is 2" in said[0]
     tick(site, 2)
-    assert len(told(site)) == 2  # each reader once
+    assert len(rebuild_notes(site)) == 2  # each reader once
 
 
 def test_a_log_without_the_version_rebuilds_the_readers(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_log_without_the_version_rebuilds_the_readers(tmp_path: Path) -> None:
         (Path(lake.path) / "_delta_log" / f"{version:020d}.json").unlink()
     tick(site, 1)
     assert copied(site) == lake.rows
-    assert "its entry in the log is gone" in told(site)[0]
+    assert "its entry in the log is gone" in rebuild_notes(site)[0]
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_another_history_rebuilds_the_readers(tmp_path: Path, how: str) -> None:
     tick(site, 1)
     assert copied(site) == lake.rows
     assert not wrong(site)
-    assert ("was created again" if how == "created again" else "its log was rewritten") in told(site)[0]
+    assert ("was created again" if how == "created again" else "its log was rewritten") in rebuild_notes(site)[0]
 
 
 class Stop(Exception):
@@ -325,7 +325,7 @@ def test_another_type_for_a_while_rebuilds(tmp_path: Path) -> None:
     write_deltalake(lake.path, rows, mode="overwrite", schema_mode="overwrite")
     tick(site, 1)
     assert copied(site) == lake.rows
-    assert "its source lake.orders had the column amount as string for a while" in told(site)[0]
+    assert "its source lake.orders had the column amount as string for a while" in rebuild_notes(site)[0]
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../../secret.parquet", "%2e%2e/secret.parquet", "file:///etc/a"])
@@ -484,7 +484,7 @@ def test_other_partitions_are_another_layout_of_the_same_rows(tmp_path: Path) ->
     tick(site, 1)
     assert sum(copied(site).values()) == 2
     assert not wrong(site)
-    assert told(site) == []
+    assert rebuild_notes(site) == []
 
 
 UNIT_TESTS = """

@@ -135,25 +135,25 @@ def test_a_loss_stops_the_source_until_it_is_accepted(tmp_path: Path, broker: Br
         case "aged out":
             one.send(*(line(n) for n in range(3, 8)))
             topics.delete_records(broker, one.name, 5)
-            told, lost, left = f"{one.name}/0 begins at offset 5, so [2, 5) never landed", 3, ["o6", "o7"]
+            what, lost, left = f"{one.name}/0 begins at offset 5, so [2, 5) never landed", 3, ["o6", "o7"]
         case "added":
             topics.add_partitions(broker, one.name, 2)
             one.send(*(line(n) for n in range(3, 8)), partition=1)
             topics.delete_records(broker, one.name, 3, 1)
-            told, lost = f"the added partition {one.name}/1 does not begin at offset 0, but at 3", 3
+            what, lost = f"the added partition {one.name}/1 does not begin at offset 0, but at 3", 3
             left = ["o6", "o7"]
         case "topic recreated":
             topics.recreate(broker, one.name)
             one.send(line(8))
-            told, lost, left = f"the topic {one.name} was deleted and created again", 0, ["o8"]
+            what, lost, left = f"the topic {one.name} was deleted and created again", 0, ["o8"]
         case _:
             topics.delete(broker, one.name)
-            told, lost, left = f"the topic {one.name} no longer exists", 0, []
+            what, lost, left = f"the topic {one.name} no longer exists", 0, []
 
     message = one.problem()
-    assert "SR747" in message and told in message and "sqlrun source accept-loss stg" in message
+    assert "SR747" in message and what in message and "sqlrun source accept-loss stg" in message
     listed = one.command("source", "accept-loss", "stg")
-    assert listed.exit_code == 1 and told in listed.output and kind in listed.output
+    assert listed.exit_code == 1 and what in listed.output and kind in listed.output
     accepted = one.command("source", "accept-loss", "stg", "--yes")
     assert accepted.exit_code == 0, accepted.output
     assert one.tick().published
@@ -161,7 +161,7 @@ def test_a_loss_stops_the_source_until_it_is_accepted(tmp_path: Path, broker: Br
     assert one.landed() == ["o1", "o2", *left]
     assert numbers(one)["lost"] == lost and numbers(one)["unexplained"] == 0
     audit = one.command("source", "audit")
-    assert told in audit.output and "Accepted by" in audit.output
+    assert what in audit.output and "Accepted by" in audit.output
     assert "has lost nothing" in one.command("source", "accept-loss", "stg").output
 
 
@@ -256,7 +256,7 @@ def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broke
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("address", "options", "told"),
+    ("address", "options", "reason"),
     [
         ("sasl_address", {"protocol": "SASL_PLAINTEXT", "password": "canary"}, "Invalid username or password"),
         ("tls_address", {"protocol": "SSL"}, "certificate could not be verified"),
@@ -265,12 +265,12 @@ def test_other_sources_go_on_if_one_may_be_skipped(tmp_path: Path, broker: Broke
     ],
 )
 def test_a_refused_connection_says_why_and_no_secret(
-    secured_broker: Broker, monkeypatch: pytest.MonkeyPatch, address: str, options: dict[str, str], told: str
+    secured_broker: Broker, monkeypatch: pytest.MonkeyPatch, address: str, options: dict[str, str], reason: str
 ) -> None:
     monkeypatch.setattr(kafka_client, "REQUEST_TIMEOUT", 3.0)
     sasl = {"mechanism": "PLAIN", "username": "reader"} if "password" in options else {}
     client = kafka_client.Client("kafka", Connection(getattr(secured_broker, address), **options, **sasl))
 
-    with pytest.raises(SourceError, match=told) as caught:
+    with pytest.raises(SourceError, match=reason) as caught:
         client.topics("orders", "")
     assert "canary" not in str(caught.value)

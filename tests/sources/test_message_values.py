@@ -210,7 +210,7 @@ def test_types_of_other_schemas(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         ((401, {"message": "who?"}), "refuses the user or the password: 401 who?"),
         ((403, b"no"), "refuses the user or the password: 403"),
@@ -221,14 +221,14 @@ def test_types_of_other_schemas(fake: Fake) -> None:
         ((418, {"message": "tea"}), "418 tea"),
     ],
 )
-def test_a_registry_that_refuses_is_an_error(fake: Fake, answer: Any, told: str) -> None:
+def test_a_registry_that_refuses_is_an_error(fake: Fake, answer: Any, message: str) -> None:
     fake.answers["/schemas/ids/1"] = answer
     with pytest.raises(EngineError) as raised:
         decoded(
             Registered("AVRO", client(fake, registry_username="reader", registry_password="hidden")), framed(1, b"")
         )
 
-    assert "SR751" in str(raised.value) and told in str(raised.value) and "hidden" not in str(raised.value)
+    assert "SR751" in str(raised.value) and message in str(raised.value) and "hidden" not in str(raised.value)
 
 
 def test_a_registry_that_is_busy_is_asked_again(fake: Fake) -> None:

@@ -124,8 +124,8 @@ def test_versions_of_a_schema_are_interleaved(tmp_path: Path, broker: Broker, re
         "subject": f"{one.name}-value", "id": second, "compatibility": "NONE", "problem": "",
         "differences": [{"kind": "new", "field": "tip", "declared": "", "registered": "bigint"}],
     }  # fmt: skip
-    told = one.command("drift").output
-    assert "has the field tip bigint, which isn't declared" in told and "any schema" in told
+    output = one.command("drift").output
+    assert "has the field tip bigint, which isn't declared" in output and "any schema" in output
 
 
 @pytest.mark.long
@@ -223,8 +223,8 @@ def test_new_fields_of_a_schema_are_declared_as_those_of_json(
     send(one, framed(first, avro(schema, order(1))), framed(second, avro(wider, order(2, tip=7))))
     assert one.tick().published
 
-    told = one.command("drift", "--write").output
-    assert f"the compatibility level of {one.name}-value is BACKWARD: a new schema may leave out" in told
+    output = one.command("drift", "--write").output
+    assert f"the compatibility level of {one.name}-value is BACKWARD: a new schema may leave out" in output
     assert "name: tip" in declared.read_text() and "bigint" in declared.read_text()
     (tmp_path / "models/stg.sql").write_text("select id, shop, n, tip from {{ source('a', 'b') }}\n")
     contract = tmp_path / "models/stg.yml"

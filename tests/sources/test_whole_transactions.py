@@ -75,7 +75,7 @@ def holds(made: Databases, lagging: Lagging, log: list[Sent], most: int = 60) ->
     assert before == max(one.transaction for one in log)
 
 
-def test_what_waits_is_told_and_lands_when_it_is_complete(tmp_path: Path, broker: Broker) -> None:
+def test_pending_messages_are_reported_and_land_once_they_are_complete(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE), made_log(3, 1, 30)
     last = log[-1].transaction
     late = next(one for one in reversed(log) if one.topic != TOPIC and one.transaction == last)
@@ -183,7 +183,7 @@ def replace_site(made: Databases) -> Any:
     return replace(made.site, events=[])
 
 
-def test_marks_that_are_gone_are_told(tmp_path: Path, broker: Broker) -> None:
+def test_marks_that_are_gone_are_reported(tmp_path: Path, broker: Broker) -> None:
     made, log = Databases(tmp_path, broker, ENGINE), made_log(9, 1, 20)
     made.send(one for one in log if one.transaction <= 5)
     ticked(made)

@@ -30,7 +30,7 @@ def lines(step: int) -> list[str]:
     ]  # fmt: skip
 
 
-def test_engines_take_turns(engine: SparkEngine, tmp_path: Path) -> None:
+def test_engines_alternate(engine: SparkEngine, tmp_path: Path) -> None:
     """Whole ticks of Spark, ticks in which it lands and DuckDB maintains, and idle ones of DuckDB: each is true."""
     spark = Site(project(tmp_path / "shops"), engine)
     duckdb = Site(spark.root, DuckDBEngine())

@@ -61,7 +61,7 @@ def test_every_kind_of_source_lands_many_orders_as_on_duckdb(
     assert (found_in_delta == expected[0].replace("'wide': -0.0", "'wide': 0.0")) is True
 
 
-def test_the_engines_take_turns_and_a_broken_file_stops_no_other(tmp_path: Path, engine: SparkEngine) -> None:
+def test_the_engines_alternate_and_a_broken_file_stops_no_other(tmp_path: Path, engine: SparkEngine) -> None:
     one = file_site.made(tmp_path / "project", engine, "format: csv", columns=PATHS, select=", day, part, tag, origin")
     whole = gzip.compress((HEADER + "o9,s,9\n").encode())
     one.put("day=2026-01-02/part=07/tag=a%20%22b%5C1/f 1.csv", HEADER + 'o1,s,1\n \no2\n"o3",s,x\n')

@@ -39,16 +39,16 @@ def test_what_spark_does_between_ticks(engine: SparkEngine, small_session: Any, 
     arrive(site, 0)
     assert site.tick(at(0)).published
     for number in (1, 2):
-        for turn, name in enumerate(KINDS):
-            run(small_session, path_of(site, name), list(CHANGES.values())[(turn + 3 * number) % len(CHANGES)])
+        for index, name in enumerate(KINDS):
+            run(small_session, path_of(site, name), list(CHANGES.values())[(index + 3 * number) % len(CHANGES)])
         arrive(site, number)
         said = build(site, number, code=2)
         assert "SR740 stg_lines" in said and "Spark" in said and "power failure" not in said, said
         command(site, "doctor", "--repair")
         assert site.tick(at(number)).published  # by Spark's own landing, over what was taken back
         true(site, number, 3 * (number + 1))
-    for turn, name in enumerate(KINDS):
-        run(small_session, path_of(site, name), HARMLESS[turn % len(HARMLESS)])
+    for index, name in enumerate(KINDS):
+        run(small_session, path_of(site, name), HARMLESS[index % len(HARMLESS)])
     arrive(site, 3)
     assert site.tick(at(3)).published
     true(site, 3, 12)
@@ -60,9 +60,9 @@ def _all_readers_agree(spark: Any, site: Any) -> None:
     for name in KINDS:
         path = path_of(site, name)
         head = DeltaTable(path).version()
-        told = readers.rows(row.asDict(recursive=True) for row in spark.read.format("delta").load(path).collect())
+        expected = readers.rows(row.asDict(recursive=True) for row in spark.read.format("delta").load(path).collect())
         for reader, read in readers.READERS.items():
-            assert read(path, head) == told, (name, reader)
+            assert read(path, head) == expected, (name, reader)
         for version in (head, head - 1):
             frame = spark.read.format("delta").option("readChangeFeed", True)
             frame = frame.option("startingVersion", version).option("endingVersion", version).load(path)

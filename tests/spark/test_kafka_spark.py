@@ -66,7 +66,7 @@ def _raw(text: str) -> list[str]:
     return [f"{row['reason']}: {row['file']} {row['line']} {row['raw']}" for row in json.loads(text)]
 
 
-def test_engines_take_turns_on_a_topic(tmp_path: Path, broker: Broker, engine: SparkEngine) -> None:
+def test_engines_alternate_on_a_topic(tmp_path: Path, broker: Broker, engine: SparkEngine) -> None:
     jars.needed(jars.SPARK_KAFKA)
     one = made(tmp_path / "one", broker, DuckDBEngine(), declared="tombstones: drop")
     one.send(line(1), None)

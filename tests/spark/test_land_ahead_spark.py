@@ -39,7 +39,7 @@ def head(site: Site) -> int | None:
     return site.engine.head(site.published[-1].plan.tables[shops.NAME].spec.path)
 
 
-def told(site: Site) -> dict[str, tuple[str, int, int]]:
+def tick_counts(site: Site) -> dict[str, tuple[str, int, int]]:
     """Tick, and tell what the tick says of its models."""
     result = site.tick(START + FIVE)
     assert result.published
@@ -60,7 +60,7 @@ def plain(tmp_path: Path) -> dict[str, tuple[str, int, int]]:
     made = begun(tmp_path / "plain", DuckDBEngine())
     arrive(made)
     send(made, "2.jsonl", "f")
-    return told(made)
+    return tick_counts(made)
 
 
 def arrive(site: Site) -> None:
@@ -84,7 +84,7 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(
     assert source_checkpoint.began(str(checkpoint(site))) == lands
     send(site, "2.jsonl", "f")
 
-    assert told(site) == plain
+    assert tick_counts(site) == plain
     assert Counter(row["id"] for row in site.rows(shops.NAME)) == Counter("abcdf")
 
 
@@ -107,5 +107,5 @@ def test_a_build_that_dies_at_it_loses_and_doubles_nothing(
     later = Site(site.root, engine)
     send(later, "2.jsonl", "f")
 
-    assert told(later) == plain
+    assert tick_counts(later) == plain
     assert Counter(row["id"] for row in later.rows(shops.NAME)) == Counter("abcdf")

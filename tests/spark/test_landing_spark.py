@@ -95,13 +95,13 @@ def test_rescued_fields_are_cut_out_alike(engine: SparkEngine) -> None:
     assert found == {name: kept for name, (_, kept) in rescue_lines.HOSTILE.items()}
 
 
-def test_what_is_wrong_inside_of_arrays_and_structs_is_told_alike(engine: SparkEngine) -> None:
+def test_faults_inside_of_arrays_and_structs_have_the_same_reason(engine: SparkEngine) -> None:
     found = asked(engine, nested_lines.judged("spark"))
 
     assert found == {name: reason for name, (_, reason) in nested_lines.LINES.items()}
 
 
-def test_a_stream_tells_of_changed_files_and_goes_on_without_lost_ones(engine: SparkEngine, tmp_path: Path) -> None:
+def test_a_stream_reports_changed_files_and_continues_without_lost_ones(engine: SparkEngine, tmp_path: Path) -> None:
     """Its log knows the times of files; a batch that lost a file after it was begun has to be told to go on."""
     folder, table = tmp_path / "data", str(tmp_path / "table")
     folder.mkdir()

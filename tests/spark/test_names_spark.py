@@ -56,8 +56,8 @@ def test_an_odd_warehouse_is_right(tmp_path: Path, name: str) -> None:
     require_true(root, "by_shop", "shop")
 
     assert (root / "w" / name / "_sqlrun").is_dir()
-    code, told = run(root, "debug")
-    assert code == 0, told
+    code, output = run(root, "debug")
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -67,6 +67,6 @@ def test_a_name_that_spark_misreads_is_refused_before_anything_is_written(tmp_pa
     before = {file for file in root.rglob("*") if "target" not in file.parts}
 
     for command in ("build", "debug"):
-        code, told = run(root, command)
-        assert code != 0 and "SR737" in told, told
+        code, output = run(root, command)
+        assert code != 0 and "SR737" in output, output
     assert {file for file in root.rglob("*") if "target" not in file.parts} == before

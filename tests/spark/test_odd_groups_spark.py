@@ -41,7 +41,7 @@ def test_duckdb_says_what_spark_says(small_session: Any, listed: Callable[[], li
         if isinstance(found, str) and found.startswith("refused"):
             continue
         compared += 1
-        wrong += [f"{call}: {told}" for told in differences(found, spark[call])]
+        wrong += [f"{call}: {difference}" for difference in differences(found, spark[call])]
 
     assert wrong == []
     assert compared > len(all_calls) // 2

@@ -45,7 +45,7 @@ def test_deep_models_are_kept_in_time(engine: SparkEngine, tmp_path: Path, case:
 
 
 @pytest.mark.parametrize("case", SAMPLE)
-def test_any_statement_may_be_parted(
+def test_any_statement_may_be_split(
     engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     """A MERGE, an append, an overwrite: what is computed before changes no row, and leaves no view."""

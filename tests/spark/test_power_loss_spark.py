@@ -66,7 +66,7 @@ DAMAGES: dict[str, dict[str, bytes | None]] = {
 }
 
 
-def test_nothing_is_set_aside_where_all_is_whole(golden: tuple[Path, Files], tmp_path: Path) -> None:
+def test_nothing_is_moved_where_all_is_intact(golden: tuple[Path, Files], tmp_path: Path) -> None:
     """Spark's checksums are what the doctor takes them for."""
     lay_out(tmp_path, golden[1])
     said: list[str] = []

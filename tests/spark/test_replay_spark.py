@@ -12,7 +12,20 @@ from sqlrun.engines.spark.engine import SparkEngine
 from tests.land.test_replay import EVES, MILDER, OWING, Stop, is_true, note, tick
 from tests.support.projects import Site
 from tests.support.script import FIVE, START
-from tests.support.shops import NAME, NEGATIVE, UNKNOWN, by_shop, edit, run, sale, send, site, sums, told, waiting
+from tests.support.shops import (
+    NAME,
+    NEGATIVE,
+    UNKNOWN,
+    by_shop,
+    edit,
+    quarantine_rows,
+    run,
+    sale,
+    send,
+    site,
+    sums,
+    waiting,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -30,7 +43,7 @@ def test_a_replay_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pyt
     send(made, "0.jsonl", sale("1"), sale("2", "bob"), OWING, WIDE, *EVES, "{cut off")
     assert made.tick(START).published
     assert waiting(made) == {UNKNOWN: 4, NEGATIVE: 1, "not a JSON object": 1}
-    assert {row["line"] for row in told(made, "show", NAME)} == {3, 4, 5, 6, 8}
+    assert {row["line"] for row in quarantine_rows(made, "show", NAME)} == {3, 4, 5, 6, 8}
 
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
@@ -61,7 +74,7 @@ def test_a_replay_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pyt
     send(fixed, "2.jsonl", sale("9", "zoe"))
     assert tick(fixed, 3).published
     assert by_shop(fixed) == sums(*everything)
-    assert {row["reason"]: row["replayed"] for row in told(fixed, "list") if row["replayed"]} == {UNKNOWN: 4}
+    assert {row["reason"]: row["replayed"] for row in quarantine_rows(fixed, "list") if row["replayed"]} == {UNKNOWN: 4}
     is_true(fixed)
 
 

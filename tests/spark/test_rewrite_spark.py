@@ -149,11 +149,11 @@ def test_does_what_deltas_merge_does(
     ids = [{"appId": f"app.{spec.name}", "version": 2} for spec in (ours, theirs)]
     found = [{k: v for k, v in actions(spec, 2, "txn")[0].items() if k != "lastUpdated"} for spec in (ours, theirs)]
     assert found == ids
-    told = [json.loads(actions(spec, 2, "commitInfo")[0]["userMetadata"]) for spec in (ours, theirs)]
-    assert told[0] == told[1] == {"note": "hello", "sqlrun.tick": "2"}
+    metadata = [json.loads(actions(spec, 2, "commitInfo")[0]["userMetadata"]) for spec in (ours, theirs)]
+    assert metadata[0] == metadata[1] == {"note": "hello", "sqlrun.tick": "2"}
     for what in ("Inserted", "Updated", "Deleted"):
-        theirs_told = actions(theirs, 2, "commitInfo")[0]["operationMetrics"][f"numTargetRows{what}"]
-        assert int(info["operationMetrics"][f"num_target_rows_{what.lower()}"]) == int(theirs_told), what
+        metric = actions(theirs, 2, "commitInfo")[0]["operationMetrics"][f"numTargetRows{what}"]
+        assert int(info["operationMetrics"][f"num_target_rows_{what.lower()}"]) == int(metric), what
     # Spark forgets jobs: then it can't tell.
     assert (done.receipt.jobs or 0) <= 3 < (other.receipt.jobs or 4)
     # Spark's own reader, Delta's log and all, sees the same rows, and another MERGE of Delta's goes on from there.

@@ -36,9 +36,9 @@ def race(**work: Any) -> dict[str, Any]:
 
 def test_of_writers_at_once_none_loses_a_commit():
     with moto_s3.running() as endpoint, s3_proxy.before(endpoint) as proxy:
-        turns = itertools.cycle((0.5, 0.0, 0.5, 0.5, 0.0))
+        delays = itertools.cycle((0.5, 0.0, 0.5, 0.5, 0.0))
         # A late commit finds that another writer has taken its number meanwhile.
-        proxy.fault = lambda request: Fault(seconds=next(turns)) if request.is_commit else SOUND
+        proxy.fault = lambda request: Fault(seconds=next(delays)) if request.is_commit else SOUND
         found = race(endpoint=proxy.endpoint, upstream=endpoint, spark=2, rust=1, commits=3)
 
     refused = sum(status == 412 for _, status in proxy.seen)

@@ -216,13 +216,13 @@ def test_partitions_are_replaced_whole(engine: SparkEngine, tmp_path: Path) -> N
     """Touched partitions hold what the query gives, NULL's too; one without rows is gone, the others stay."""
     spec = table(tmp_path, partition_by=("g",))
     added(engine, spec, ("a", 1, 1), ("b", 1, 2), ("c", 2, 3), ("d", 3, 4), ("e", None, 5))
-    touched = "select * from values (1), (3), (cast(null as int)) as x(g)"
-    write(engine, spec, 2, Overwrite(rows_of(("a", 1, 9), ("a", 1, 9), ("f", None, 6)), touched))
+    partitions = "select * from values (1), (3), (cast(null as int)) as x(g)"
+    write(engine, spec, 2, Overwrite(rows_of(("a", 1, 9), ("a", 1, 9), ("f", None, 6)), partitions))
     assert content(engine, spec) == [("a", 1, 9), ("a", 1, 9), ("c", 2, 3), ("f", None, 6)]
-    nothing = write(engine, spec, 3, Overwrite(rows_of(("a", 1, 1)) + " where false", touched + " where g > 9"))
+    nothing = write(engine, spec, 3, Overwrite(rows_of(("a", 1, 1)) + " where false", partitions + " where g > 9"))
     assert (nothing.version, nothing.receipt.commits) == (2, 0)
     with pytest.raises(EngineError):
-        write(engine, spec, 4, Overwrite(rows_of(("a", 7, 1)), touched))
+        write(engine, spec, 4, Overwrite(rows_of(("a", 7, 1)), partitions))
 
 
 def test_another_writer_is_noticed(engine: SparkEngine, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_hostile_values_are_kept_true_on_spark(engine: SparkEngine, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_writers_take_turns_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writers_alternate_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits by sqlrun, then by Delta Lake, then by sqlrun: every table stays its query's answer."""
     play = playing.play(tmp_path, 12, engine=engine)
     for own in (True, False, True):
@@ -63,11 +63,11 @@ def test_a_day_that_no_partition_can_have_ends_a_tick(
     for name, amount in (("1", "1.00"), ("2", "2.00")):
         line = {**shops.sale(name, "ada"), "amount": amount}
         (root / f"data/orders/{name}.jsonl").write_text(json.dumps(line) + "\n")
-        code, told = run(root, "build")
-        assert (code, "SR736" in told) == ((0, False) if name == "1" else (1, True)), told
-    assert "far" in told and "years 1 to 9999" in told
+        code, output = run(root, "build")
+        assert (code, "SR736" in output) == ((0, False) if name == "1" else (1, True)), output
+    assert "far" in output and "years 1 to 9999" in output
     assert len(json.loads(run(root, "show", "far", "--output", "json")[1])) == 1
     (root / "models/far.sql").write_text(sql.replace(DAY, f"least({DAY[:-7]}, date '9999-12-31') as day") + "\n")
     for command in ("build", "verify"):
-        code, told = run(root, command)
-        assert code == 0, told
+        code, output = run(root, command)
+        assert code == 0, output

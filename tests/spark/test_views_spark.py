@@ -22,7 +22,7 @@ def seen(session: Any, name: str) -> Counter[str]:
     return Counter(str(row.asDict(recursive=True)) for row in session.table(name).collect())
 
 
-def test_views_show_one_tick_until_they_are_made_anew(small_session: Any, tmp_path: Path) -> None:
+def test_views_show_one_tick_until_they_are_created_again(small_session: Any, tmp_path: Path) -> None:
     """Landing tables without what was set aside, marts, seeds; a tick that was given is shown, too."""
     site = Site(copy_project(tmp_path), DuckDBEngine())
     site.write("1.jsonl", [order("1", START - FIVE), order("2", START - FIVE), "broken"])

@@ -147,9 +147,9 @@ def test_one_of_many_writers_of_a_file_wins(place: Place) -> None:
                 start.wait()
                 return place.storage.put_if_absent(place.path(f"log/{number}"), bytes([who]) * 1000, synced=False)
 
-            told = list(pool.map(write, range(8)))
-            assert told.count(True) == 1
-            assert place.storage.read(place.path(f"log/{number}")) == bytes([told.index(True)]) * 1000
+            won = list(pool.map(write, range(8)))
+            assert won.count(True) == 1
+            assert place.storage.read(place.path(f"log/{number}")) == bytes([won.index(True)]) * 1000
     assert len(place.found()) == 50
 
 
@@ -283,10 +283,10 @@ def test_a_folder_is_made_for_others_to_write_to(place: Place) -> None:
 
 def test_a_lock_has_one_holder(place: Place) -> None:
     """The second process gets the holder's name, and waits or gives up; no rest of a longer name remains."""
-    told: list[str] = []
+    holders: list[str] = []
 
     def refuse(text: str) -> None:
-        told.append(text)
+        holders.append(text)
         raise LockedError("taken")
 
     for text in ("a longer name", "short"):
@@ -294,7 +294,7 @@ def test_a_lock_has_one_holder(place: Place) -> None:
             assert place.storage.holder(place.path("books/lock")) == text
             with pytest.raises(LockedError), place.storage.hold(place.path("books/lock"), "other", refuse):
                 pass
-    assert told == ["a longer name", "short"]
+    assert holders == ["a longer name", "short"]
 
     free, waits = threading.Event(), threading.Event()
 

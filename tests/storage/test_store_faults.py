@@ -157,7 +157,7 @@ def test_credentials_of_google_that_cannot_be_read(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "Generic GCS error: Error performing token request: Error performing GET http://metadata.google.internal/token "
         "in 2s, after 8 retries - HTTP error: error sending request",
@@ -165,5 +165,5 @@ def test_credentials_of_google_that_cannot_be_read(
         'returned non-2xx status code: 400 Bad Request: {"error":"invalid_grant"}',
     ],
 )
-def test_no_token_from_google(told: str) -> None:
-    assert str(store_errors.explained("gs://lake/a", OSError(told))).startswith("SR792 gs://lake/a")
+def test_no_token_from_google(message: str) -> None:
+    assert str(store_errors.explained("gs://lake/a", OSError(message))).startswith("SR792 gs://lake/a")

@@ -138,11 +138,11 @@ def contended(through: Unreliable, log: str, writers: int, commits: int) -> None
     running = [
         subprocess.Popen([*command, str(n)], env=environment, stdout=subprocess.PIPE, text=True) for n in range(writers)
     ]
-    told = sorted(tuple(each) for one in running for each in json.loads(one.communicate(timeout=3600)[0]))
+    acknowledged = sorted(tuple(each) for one in running for each in json.loads(one.communicate(timeout=3600)[0]))
     assert [one.returncode for one in running] == [0] * writers
 
     through.faults = NONE
     storage = storage_of(log)
     there = [json.loads(storage.read(f"{log}/{name}")) for name in storage.names(log)]
-    assert sorted((each["writer"], each["number"], each["version"]) for each in there) == told
+    assert sorted((each["writer"], each["number"], each["version"]) for each in there) == acknowledged
     assert sorted(each["version"] for each in there) == list(range(writers * commits))

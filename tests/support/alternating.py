@@ -29,11 +29,11 @@ def at_random(seed: str, share: float = 0.5) -> Iterator[list[str]]:
     A seed draws the same engine for a table, whatever other threads do meanwhile.
     """
     drawn: list[str] = []
-    turn: Counter[str] = Counter()
+    draws: Counter[str] = Counter()
 
     def volume(_progress: Any, stage: Stage, *_: Any) -> int:
-        turn[stage.name] += 1
-        some = random.Random(f"{seed} {stage.name} {turn[stage.name]}")
+        draws[stage.name] += 1
+        some = random.Random(f"{seed} {stage.name} {draws[stage.name]}")
         drawn.append("spark" if some.random() < share else "duckdb")
         return 1 << 60 if drawn[-1] == "spark" else 0
 

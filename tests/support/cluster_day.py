@@ -84,8 +84,8 @@ class Day:
         assert differences(site, START + number * FIVE) == {}
         published = site.ledger.read().published
         assert published is not None
-        aside = find(published, site.warehouse, "stg_order_events__quarantine")
-        quarantined = query('select count(*) as n from "stg_order_events__quarantine"', [aside]).to_pylist()[0]["n"]
+        queue = find(published, site.warehouse, "stg_order_events__quarantine")
+        quarantined = query('select count(*) as n from "stg_order_events__quarantine"', [queue]).to_pylist()[0]["n"]
         assert len(site.rows("stg_order_events")) + quarantined == self.written
 
 

@@ -13,16 +13,16 @@ from sqlrun.storage.factory import storage_of
 
 
 def main(log: str, count: int, writer: int) -> None:
-    storage, version, told = storage_of(log), 0, []
+    storage, version, commits = storage_of(log), 0, []
     for number in range(count):
         while True:
             commit = {"writer": writer, "number": number, "version": version, "id": str(uuid.uuid4())}
             done = storage.put_if_absent(f"{log}/{version:020d}.json", json.dumps(commit).encode(), synced=True)
             version += 1
             if done:
-                told.append((writer, number, version - 1))
+                commits.append((writer, number, version - 1))
                 break
-    print(json.dumps(told))
+    print(json.dumps(commits))
 
 
 if __name__ == "__main__":

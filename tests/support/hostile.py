@@ -55,7 +55,7 @@ WATCHED = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "
 
 
 @dataclass(frozen=True)
-class Told:
+class Verdict:
     """Outcome of a case: problems as `SR301 file:line:col`, the printed text, and actions outside of the project."""
 
     name: str
@@ -65,7 +65,7 @@ class Told:
     outside: tuple[str, ...]
 
 
-def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Told]:
+def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Verdict]:
     """Prepare each project in one child.
 
     A text of `-> FILE` creates a link; the child opens a "file" named `opens`, to prove that this is reported.
@@ -80,7 +80,9 @@ def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Told]:
     assert done.returncode == 0, f"{done.returncode} in {lines[-1] if lines else '?'}\n{done.stderr[-2000:]}"
     answered = [line for line in lines if "seconds" in line]
     return {
-        line["name"]: Told(**{key: tuple(value) if isinstance(value, list) else value for key, value in line.items()})
+        line["name"]: Verdict(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in line.items()}
+        )
         for line in answered
     }
 
@@ -174,13 +176,13 @@ def read(file: Path) -> list[Case]:
     return cases
 
 
-def rewritten(file: Path, told: Mapping[str, Told]) -> str:
+def rewritten(file: Path, verdicts: Mapping[str, Verdict]) -> str:
     """Return the file's text with the outcome of each case."""
     kept: list[str] = []
     name = ""
 
     def close() -> Iterable[str]:
-        problems = told[name].problems if name else ()
+        problems = verdicts[name].problems if name else ()
         return [f"refused {problem}" for problem in dict.fromkeys(problems)] or (["harmless"] if name else [])
 
     for line in file.read_text("utf-8").split("\n"):

@@ -204,7 +204,7 @@ class Lake:
         self._is(self.rows)
         self.versions = {self.table.version(): Counter(self.rows)}
 
-    def turn_feed(self, on: bool) -> None:
+    def switch_feed(self, on: bool) -> None:
         """Switch the change feed on or off for later commits."""
         self.table.alter.set_table_properties({"delta.enableChangeDataFeed": str(on).lower()})
         self._is(self.rows)

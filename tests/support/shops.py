@@ -117,7 +117,7 @@ def run(made: Site, *words: str, code: int = 0) -> str:
     return result.output
 
 
-def told(made: Site, *words: str) -> list[dict[str, Any]]:
+def quarantine_rows(made: Site, *words: str) -> list[dict[str, Any]]:
     """Return the parsed output of a quarantine command with --json."""
     found = json.loads(run(made, "quarantine", *words, "--json"))
     rows: list[dict[str, Any]] = found["queues"] if "list" in words else found
@@ -132,4 +132,4 @@ def discards(made: Site) -> list[dict[str, Any]]:
 
 def waiting(made: Site) -> dict[str, int]:
     """Return the number of pending lines, by reason."""
-    return {row["reason"]: row["waiting"] for row in told(made, "list") if row["waiting"]}
+    return {row["reason"]: row["waiting"] for row in quarantine_rows(made, "list") if row["waiting"]}

@@ -29,8 +29,8 @@ asked.connect({address!r})
 words = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 socket.send_fds(asked, [len(words).to_bytes(8, "big")], [0, 1, 2])
 asked.sendall(words)
-told = asked.recv(8)
-sys.exit(int(told) if told else "sqlrun died")
+code = asked.recv(8)
+sys.exit(int(code) if code else "sqlrun died")
 """
 
 

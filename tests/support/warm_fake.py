@@ -21,7 +21,7 @@ def command(prog_name: str) -> None:
     """Run the fake command that the arguments name."""
     what, *rest = sys.argv[1:]
     if what == "tell":
-        told = {
+        seen = {
             "argv": sys.argv, "program": prog_name, "folder": str(Path.cwd()), "umask": os.umask(0),
             "variables": {name: value for name, value in os.environ.items() if name.startswith("CANARY")},
             "terminals": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
@@ -30,7 +30,7 @@ def command(prog_name: str) -> None:
             "ignores": signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
         }  # fmt: skip
         print("on stderr", file=sys.stderr)
-        print(json.dumps(told))
+        print(json.dumps(seen))
     elif what == "leave":
         os.environ["CANARY_LEFT"] = "1"
         os.chdir("/")

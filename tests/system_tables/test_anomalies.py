@@ -169,6 +169,6 @@ def test_messages_name_measured_and_expected_values() -> None:
     )
     late = message(Measure("m", "lateness_p95_seconds", 7500.0), Band(0.0, 700.0, "the last 12 ticks"))
     assert late == "5 in 100 lines came 2 h 5 min late or more, at most 11 min 40 s expected (the last 12 ticks)"
-    aside = message(Measure("m", "quarantined", 70.0), Band(0.0, 4.0, "the last 12 ticks"))
-    assert aside == "70 lines quarantined, at most 4 expected (the last 12 ticks)"
+    quarantined = message(Measure("m", "quarantined", 70.0), Band(0.0, 4.0, "the last 12 ticks"))
+    assert quarantined == "70 lines quarantined, at most 4 expected (the last 12 ticks)"
     assert kind_of("files") is None

@@ -56,8 +56,8 @@ def test_a_row_for_each_check_and_tick(tmp_path: Path) -> None:
 
     found = rows(tmp_path)
 
-    told = [(r["tick"], r["published"], r["status"]) for r in found]
-    assert told == [(1, True, "pass"), (1, True, "warn"), (2, False, "error"), (2, False, "fail")]
+    statuses = [(r["tick"], r["published"], r["status"]) for r in found]
+    assert statuses == [(1, True, "pass"), (1, True, "warn"), (2, False, "error"), (2, False, "fail")]
     first = found[0]
     assert (first["as_of"], first["written_at"]) == (AT, AT)
     kept = (first["check_id"], first["expectation"], first["columns"], first["severity"], first["message"])
@@ -118,7 +118,7 @@ def test_a_process_reads_the_history_of_its_checks_once(tmp_path: Path, monkeypa
         found = check_results.recent(str(tmp_path), "", since, checks)
         return sorted((row["tick"], row["check_id"], row["status"]) for row in found)
 
-    def read_anew(since: int, *checks: str) -> list[tuple[int, str, str]]:
+    def read_uncached(since: int, *checks: str) -> list[tuple[int, str, str]]:
         with monkeypatch.context() as patch:
             patch.setattr(check_results, "_known", Recent(4))
             patch.setattr(receipts, "rows", real)
@@ -128,14 +128,14 @@ def test_a_process_reads_the_history_of_its_checks_once(tmp_path: Path, monkeypa
     assert recent(1, "f00") == [(1, "f00", "warn")] and len(asked) == 1
     for tick in (2, 3, 4):
         check_results.write(str(tmp_path), odd_and_even(tick), AT)
-        assert recent(tick - 1, "f00") == read_anew(tick - 1, "f00") != []
+        assert recent(tick - 1, "f00") == read_uncached(tick - 1, "f00") != []
     assert len(asked) == 1
 
-    assert recent(3, "f01", "f00") == read_anew(3, "f00", "f01")  # now the other one fails
+    assert recent(3, "f01", "f00") == read_uncached(3, "f00", "f01")  # now the other one fails
     assert len(asked) == 2
     assert recent(3, "f01") == [(3, "f01", "fail"), (4, "f01", "pass")]
     assert len(asked) == 2
-    assert recent(1, "f01") == read_anew(1, "f01")  # earlier ticks, dropped from the cache, are read again
+    assert recent(1, "f01") == read_uncached(1, "f01")  # earlier ticks, dropped from the cache, are read again
     assert len(asked) == 3
 
     other = delta_table.open_table(check_results.path_of(str(tmp_path)))
@@ -257,7 +257,7 @@ def test_a_failed_write_of_the_history_fails_no_tick(shops: Shops) -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_corrupt_newest_entry_is_moved_aside_and_a_dropped_environment_deletes_its_history(shops: Shops) -> None:
+def test_a_corrupt_newest_entry_is_moved_and_a_dropped_environment_deletes_its_history(shops: Shops) -> None:
     shops.build(1, sale("a", 1, 3))
     model = shops.root / "models" / "stg_sales.sql"
     model.write_text(model.read_text().replace(*EDITS["stg_sales"]))

@@ -110,12 +110,12 @@ def test_run_stats_of_another_version_are_ignored(tmp_path: Path) -> None:
     assert receipts.totals(str(tmp_path)) == {}
 
 
-@pytest.mark.parametrize("torn", ["log", "file", "folder"])
+@pytest.mark.parametrize("corrupt", ["log", "file", "folder"])
 @pytest.mark.slow
-def test_corrupt_run_stats_give_no_advice(tmp_path: Path, torn: str) -> None:
+def test_corrupt_run_stats_give_no_advice(tmp_path: Path, corrupt: str) -> None:
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
     folder = Path(receipts.path_of(str(tmp_path)))
-    match torn:
+    match corrupt:
         case "log":
             (folder / "_delta_log" / f"{1:020}.json").write_text("torn")
         case "file":

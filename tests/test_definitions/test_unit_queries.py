@@ -161,10 +161,10 @@ def test_a_cte_is_tested_alone(tmp_path: Path) -> None:
 
 
 def test_an_unknown_cte_is_reported_with_known_ones(tmp_path: Path) -> None:
-    told = refusal(tmp_path, "  - {name: a, model: sums, cte: tagget, expect: {rows: []}}\n")
+    message = refusal(tmp_path, "  - {name: a, model: sums, cte: tagget, expect: {rows: []}}\n")
 
-    assert "unknown CTE `tagget` of sums" in told
-    assert "CTEs: large, tagged. Did you mean `tagged`?" in told
+    assert "unknown CTE `tagget` of sums" in message
+    assert "CTEs: large, tagged. Did you mean `tagged`?" in message
 
 
 def test_expected_rows_of_a_cte_have_its_columns(tmp_path: Path) -> None:
@@ -214,14 +214,14 @@ def test_a_failed_macro_test_is_reported_with_its_place(tmp_path: Path) -> None:
       from given
     expect: {rows: []}
 """
-    told = refusal(tmp_path, "", test)
+    message = refusal(tmp_path, "", test)
 
-    assert "SR304 macros/tests.yml:7:19  unknown column `y`" in told
-    assert "  7 |         {{ twice('y') }} as doubled" in told
+    assert "SR304 macros/tests.yml:7:19  unknown column `y`" in message
+    assert "  7 |         {{ twice('y') }} as doubled" in message
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("macro: twice", "macro: twise", "unknown macro `twise`"),
         ("{{ twice('x') }}", "2 * x", "the query never calls twice()"),
@@ -234,13 +234,13 @@ def test_a_failed_macro_test_is_reported_with_its_place(tmp_path: Path) -> None:
         ("macro: twice", "model: sums\n    macro: twice", "unknown key `model`"),
     ],
 )
-def test_a_macros_test_is_validated(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_macros_test_is_validated(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in MACRO
-    assert told in refusal(tmp_path, "", MACRO.replace(old, new, 1))
+    assert message in refusal(tmp_path, "", MACRO.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "message"),
     [
         ("select 1 as id from orders", "SR303 models/sums.yml:11:76  unknown table `orders`"),
         ("select rnd() as id", "unknown function rnd()"),
@@ -257,14 +257,14 @@ def test_a_macros_test_is_validated(tmp_path: Path, old: str, new: str, told: st
         ("{{ ref('orders') }}", "SR30"),
     ],
 )
-def test_rows_in_sql_are_literals_of_the_right_types(tmp_path: Path, sql: str, told: str) -> None:
+def test_rows_in_sql_are_literals_of_the_right_types(tmp_path: Path, sql: str, message: str) -> None:
     test = f"""  - name: a
     model: sums
     given: [{{input: ref('orders'), format: sql, rows: "{sql}"}}]
     expect: {{rows: []}}
 """
 
-    assert told in refusal(tmp_path, test)
+    assert message in refusal(tmp_path, test)
 
 
 def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("test", "told"),
+    ("test", "message"),
     [
         (
             "{name: a, model: orders, given: [{input: ref('sums'), rows: []}], expect: {rows: []}}",
@@ -327,8 +327,8 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
     ],
 )
 @pytest.mark.slow
-def test_invalid_tests_are_reported(tmp_path: Path, test: str, told: str) -> None:
-    assert told in refusal(tmp_path, f"  - {test}\n")
+def test_invalid_tests_are_reported(tmp_path: Path, test: str, message: str) -> None:
+    assert message in refusal(tmp_path, f"  - {test}\n")
 
 
 def test_harmless_dbt_keys_are_accepted(tmp_path: Path) -> None:

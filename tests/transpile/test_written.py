@@ -34,11 +34,11 @@ def test_a_maintained_query_has_the_result_of_its_text(query: Written) -> None:
 @pytest.mark.parametrize("query", REFUSED[::STEP], ids=lambda query: query.sql[:60])
 def test_unsupported_queries_are_refused(query: Written) -> None:
     """With the code in front of it, and a place."""
-    with pytest.raises(ProjectError) as told:
+    with pytest.raises(ProjectError) as caught:
         made(query.sql)
 
-    assert told.value.problems[0].code == query.refused
-    assert told.value.problems[0].place.line
+    assert caught.value.problems[0].code == query.refused
+    assert caught.value.problems[0].place.line
 
 
 def test_the_file_has_all_kinds() -> None:

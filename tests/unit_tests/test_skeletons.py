@@ -64,10 +64,10 @@ def statuses(root: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_new_model_loads_and_its_test_passes(root: Path) -> None:
-    told = new_model(root, "models/staging/stg_orders.sql", ("shop.orders",))
+    lines = new_model(root, "models/staging/stg_orders.sql", ("shop.orders",))
 
-    assert told[0] == "Wrote models/staging/stg_orders.sql."
-    assert told[-1] == "Next: edit them, then `sqlrun test --select stg_orders`."
+    assert lines[0] == "Wrote models/staging/stg_orders.sql."
+    assert lines[-1] == "Next: edit them, then `sqlrun test --select stg_orders`."
     sql = (root / "models/staging/stg_orders.sql").read_text()
     assert sql.startswith("with orders as (\n    select * from {{ source(")
     assert statuses(root) == {"stg_orders_example": "pass"}

@@ -89,9 +89,9 @@ def test_failed_runs_failed_tests_until_they_pass(tmp_path: Path) -> None:
     assert tested.said(again)[0] == "1 of 1 FAIL totals::prices_are_added"
 
     tested.project(tmp_path)
-    mended = tested.run(root, "--failed")
-    assert mended.exit_code == 0
-    assert tested.said(mended) == ["Done. PASS=1 FAIL=0 ERROR=0 TOTAL=1"]
+    fixed = tested.run(root, "--failed")
+    assert fixed.exit_code == 0
+    assert tested.said(fixed) == ["Done. PASS=1 FAIL=0 ERROR=0 TOTAL=1"]
 
     nothing = tested.run(root, "--failed")
     assert nothing.exit_code == 0

@@ -110,8 +110,8 @@ def test_a_missing_as_of_is_reported_with_its_place(tmp_path: Path) -> None:
     result = tested.run(broken.write(tmp_path, ASKING))
 
     assert result.exit_code == 1
-    told = " ".join(result.output.split())
-    assert "SR121 models/asks.yml:7:5 the model reads the time of the tick. Add `as_of` to the test" in told
+    output = " ".join(result.output.split())
+    assert "SR121 models/asks.yml:7:5 the model reads the time of the tick. Add `as_of` to the test" in output
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_a_text_of_lines_is_split_like_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a string"),
         ("input: source('shop', 'orders')", "input: ref('sums')", "`lines` for ref('sums'), which is not a source"),
@@ -108,9 +108,9 @@ def test_a_text_of_lines_is_split_like_a_file(tmp_path: Path) -> None:
         ("expect: {", "expect: {quarantined: [{reason: x}], ", "unknown column `reason` of orders__quarantine"),
     ],
 )  # fmt: skip
-def test_invalid_lines_are_reported_at_their_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_invalid_lines_are_reported_at_their_place(tmp_path: Path, old: str, new: str, message: str) -> None:
     test = f"{LINES}    expect: {{rows: []}}\n"
     assert old in test
     files = {"models/orders.yml": f"{FILES['models/orders.yml']}unit_tests:\n{test.replace(old, new, 1)}"}
 
-    assert told in refusal(tmp_path, "", files=files)
+    assert message in refusal(tmp_path, "", files=files)

@@ -170,9 +170,9 @@ class Play:
         self.site.write(f"{self.ticks:05}.jsonl", [json.dumps(line, ensure_ascii=as_text) for line in made])
         self.ticks += 1
         done = self.site.tick(START + self.ticks * STEP)
-        assert done.published, self.told()
+        assert done.published, self.errors()
 
-    def told(self) -> str:
+    def errors(self) -> str:
         """Give the errors of the last tick."""
         return "\n".join(str(getattr(event, "error", "")) for event in self.site.events[-60:])[-3000:]
 

@@ -83,13 +83,13 @@ class Process:
         while not answers():
             if self._running.poll() is not None:
                 code, self._running = self._running.returncode, None
-                raise StartError(f"{self.command[0]} ended with {code}:\n{self.told()}")
+                raise StartError(f"{self.command[0]} ended with {code}:\n{self.last_output()}")
             if time.monotonic() > end:
                 self.kill()
-                raise StartError(f"{self.command[0]} didn't answer in {LONGEST:.0f} seconds:\n{self.told()}")
+                raise StartError(f"{self.command[0]} didn't answer in {LONGEST:.0f} seconds:\n{self.last_output()}")
             time.sleep(0.02)
 
-    def told(self) -> str:
+    def last_output(self) -> str:
         """Return the end of the process's output."""
         return self.output.read_text(errors="replace")[-4000:]
 

@@ -88,7 +88,7 @@ class Cluster:
         end = time.monotonic() + LONGEST
         while (self.state() or {"aliveworkers": 0})["aliveworkers"] < number:
             if not worker.process.running or time.monotonic() > end:
-                raise StartError(f"a worker didn't register:\n{worker.process.told()}")
+                raise StartError(f"a worker didn't register:\n{worker.process.last_output()}")
             time.sleep(0.1)
 
     def state(self) -> Mapping[str, int] | None:

@@ -354,11 +354,11 @@ def build(root: Path, minutes: int, fresh: str) -> str:
 
 @pytest.mark.long
 def test_a_build_maintains_tables_every_n_ticks(project: Path) -> None:
-    told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
+    outputs = [build(project, 5 * number, str(number)) for number in range(1, 7)]
 
     # The third tick publishes the second's tables again; so does the sixth the fifth's.
-    assert ["Compacted " in text for text in told] == [False, True, False, True, False, True]
-    assert "retained the newest 3 ticks" in told[1]
+    assert ["Compacted " in text for text in outputs] == [False, True, False, True, False, True]
+    assert "retained the newest 3 ticks" in outputs[1]
     published = Ledger(str(project / "warehouse" / "duckdb"), "").entries()
     assert len(published) <= 5
 
@@ -373,10 +373,10 @@ def test_failed_maintenance_fails_no_tick(project: Path, monkeypatch: pytest.Mon
     build(project, 5, "1")
     with monkeypatch.context() as patch:
         patch.setattr(delta_vacuum, "vacuum", fails)
-        told = build(project, 10, "2")
+        output = build(project, 10, "2")
     again = build(project, 15, "3")
 
-    assert "The vacuum failed; the build tries again after the next tick: no space left" in told
+    assert "The vacuum failed; the build tries again after the next tick: no space left" in output
     assert "Compacted " in again
 
 

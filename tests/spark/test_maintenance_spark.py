@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-def test_a_tick_after_upkeep_is_true_on_spark(engine: SparkEngine, tmp_path: Path) -> None:
+def test_a_tick_after_a_vacuum_is_right_on_spark(engine: SparkEngine, tmp_path: Path) -> None:
     site = Site(copy_project(tmp_path), engine)
     for number in range(1, 3):
         at = START + number * FIVE

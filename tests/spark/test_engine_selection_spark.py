@@ -89,7 +89,9 @@ def alter(engine: SparkEngine, site: Site, name: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_a_feature_that_somebody_switched_on_is_taken_back(engine: SparkEngine, tmp_path: Path, feature: str) -> None:
+def test_a_feature_that_another_writer_switched_on_is_rolled_back(
+    engine: SparkEngine, tmp_path: Path, feature: str
+) -> None:
     """A commit that no tick made: both engines, and DuckDB alone, go on with the table as it was."""
     some = random.Random(888)
     site = Site(project(tmp_path / "shops"), auto(engine))
@@ -109,7 +111,9 @@ def test_a_feature_that_somebody_switched_on_is_taken_back(engine: SparkEngine, 
     assert alone.tick(START + 3 * FIVE).published and differences(alone, START + 3 * FIVE) == {}
 
 
-def test_deletion_vectors_that_somebody_switched_off_are_switched_on_again(engine: SparkEngine, tmp_path: Path) -> None:
+def test_deletion_vectors_that_another_writer_switched_off_are_switched_on_again(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
     """A commit that no tick made is taken back, its settings too; both engines go on."""
     some = random.Random(88)
     site = Site(project(tmp_path / "shops"), auto(engine))

@@ -1,6 +1,6 @@
 """The engine of each table with `engine: auto`: what Spark runs, what is reported, and what needs no Spark.
 
-Here Spark is a second DuckDB with its name; `spark/test_turns_spark.py` uses the real one.
+Here Spark is a second DuckDB with its name; `spark/test_engine_selection_spark.py` uses the real one.
 """
 
 from __future__ import annotations
