@@ -87,7 +87,7 @@ class Sample:
     warehouse_files: int
 
 
-# Growth a tick that is still flat: noise of the allocator, and of upkeep that comes in waves.
+# Growth a tick that is still flat: noise of the allocator, and of vacuums that come in waves.
 BOUNDS = {
     "memory_kb": 8.0, "held_kb": 3.0, "java_kb": 400.0, "live_kb": 20.0, "objects": 2.0, "threads": 0.005,
     "handles": 0.005, "temporary": 0.005, "target_kb": 0.5, "books_kb": 2.0, "warehouse_files": 0.5,
@@ -95,7 +95,7 @@ BOUNDS = {
 
 
 def project(folder: Path, engine: str, keep: int) -> Path:
-    """Write the project: sales that land, sums, newest rows and what is made of them; upkeep is often."""
+    """Write the project: sales that land, sums, newest rows and what is made of them; it is vacuumed often."""
     shops.project(folder)
     broken.write(folder, {
         "models/newest.sql": NEWEST,
@@ -263,7 +263,7 @@ def slope(ticks: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
 
 
 def hasten(keep: int) -> None:
-    """Let upkeep delete what no kept tick needs at once, and the logs forget it: days pass here in minutes."""
+    """Let a vacuum delete what no kept tick needs at once, and the logs forget it: days pass here in minutes."""
 
     def vacuum(path: str, age: timedelta) -> int:
         del age
@@ -297,7 +297,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--ticks", type=int, default=3000)
     asked.add_argument("--sample", type=int, default=50)
-    asked.add_argument("--keep", type=int, default=50, help="ticks that are kept, and ticks between upkeep")
+    asked.add_argument("--keep", type=int, default=50, help="ticks that are kept, and ticks between vacuums")
     asked.add_argument("--engine", default="duckdb")
     asked.add_argument("--sessions", type=int, default=0, help="sessions after which DuckDB's database is opened anew")
     given = asked.parse_args()

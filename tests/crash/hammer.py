@@ -1,4 +1,4 @@
-"""A reader that never pauses while ticks, rollbacks and upkeeps go on: it sees whole ticks and no error."""
+"""A reader that never pauses while ticks, rollbacks and vacuums go on: it sees whole ticks and no error."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Reader(threading.Thread):
 
 
 def hammer(lives: Lives, world: World, ticks: int) -> Reader:
-    """Tick under the eyes of a reader, with a rollback after every seventh tick and an upkeep after every fifth."""
+    """Tick under the eyes of a reader, with a rollback after every seventh tick and a vacuum after every fifth."""
     world.arrive()
     assert build(lives, world.root, world.as_of).code == 0
     reader = Reader(world.warehouse)

@@ -93,7 +93,7 @@ VACUUM = (
     }
     | _both("change files are deleted", "sqlrun.engines.delta.vacuum:drop_change_files", call=2)
     | _both("a table is deleted", "sqlrun.operations.maintenance:drop_table")
-    | _both("the upkeep is published", "sqlrun.publish.ledger:Ledger.publish")
+    | _both("the vacuum is published", "sqlrun.publish.ledger:Ledger.publish")
 )
 KILLED = CREATED | RESTORED | TICK | ROLLBACK | VACUUM
 # Nothing has been written yet; but who is stopped here and overtaken must not restore what the other one has written.

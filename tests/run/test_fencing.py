@@ -33,7 +33,7 @@ BUILDS = (
 )  # fmt: skip
 OTHERS = (
     "before a table is restored", "before the rollback's pin", "before the rollback is published",
-    "before files are put together", "before a table is deleted", "before the upkeep is published",
+    "before files are put together", "before a table is deleted", "before the vacuum is published",
 )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def stopped(lives: Lives, world: World, point: str) -> Life:
     if "rollback" in point:
         to = str(world.ledger.newest(2)[1].tick)
         life = lives.live(world.root, "rollback", "--to", to, point=point, sent="SIGSTOP")
-    elif point.endswith("deleted") or "upkeep" in point or "together" in point:
+    elif point.endswith("deleted") or "vacuum" in point or "together" in point:
         if "a table" in point:  # one table has to be unused
             again = lives.live(world.root, *BUILD, world.as_of, "--full-refresh", "--select", "log_refunds")
             assert again.code == 0, again.said
