@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlrun.engine_api import NONE_GIVEN, Dialect, Landing, Relation, TableSpec, Write, Written
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
-from sqlrun.errors import EngineError, UnsuitedError
+from sqlrun.errors import EngineError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,11 +92,8 @@ class AutoEngine:
         return self.duckdb.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
-        """Restore the table's contents at `version`; by Spark if delta-rs can't write the table."""
-        try:
-            self.duckdb.restore(path, version, head)
-        except UnsuitedError:
-            self.spark.restore(path, version, head)
+        """Restore the table's contents at `version`; Spark starts only if delta-rs can't write the table."""
+        self.spark.restore(path, version, head)
 
     def land(self, landing: Landing) -> Written:
         """Land on DuckDB."""

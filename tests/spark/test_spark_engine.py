@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -27,8 +28,10 @@ from sqlrun.engine_api import (
     Write,
     Written,
 )
+from sqlrun.engines.delta import features as delta_features
+from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine, table_name
 from sqlrun.errors import EngineError
 from sqlrun.sources.folder import Folder
 from sqlrun.transpile.writer import string
@@ -252,6 +255,27 @@ def test_a_transaction_id_does_not_leak_to_the_next_write(engine: SparkEngine, t
         write(engine, one, 2, Append("select no_such_column"))
     added(engine, two, ("a", 1, 1))
     assert [a["txn"]["appId"] for a in delta_table.actions(two.path, 1) if "txn" in a] == ["app.two"]
+
+
+def test_a_restore_runs_on_spark_only_if_delta_rs_cannot_write_the_table(engine: SparkEngine, tmp_path: Path) -> None:
+    spec = table(tmp_path)
+    added(engine, spec, ("a", 1, 1))
+    write(engine, spec, 2, merge(rows_of(("a", 1, 1))))
+    with mock.patch.object(engine, "_session", side_effect=AssertionError("no job is needed")):
+        engine.restore(spec.path, 1, 2)
+    assert content(engine, spec) == [("a", 1, 1)]
+
+    with engine._session() as session:
+        session.sql(f"alter table {table_name(spec.path)} set tblproperties ('delta.enableRowTracking' = 'true')")
+    changed = engine.head(spec.path)
+    assert changed is not None and delta_features.foreign(delta_table.open_table(spec.path))
+    with pytest.raises(EngineError, match="another writer changed"):
+        engine.restore(spec.path, 2, changed - 1)
+    engine.restore(spec.path, 2, changed)
+    assert content(engine, spec) == [("a", 1, 2)]
+    commits = [delta_table.actions(spec.path, version) for version in (3, changed + 1)]
+    assert [foreign_commits.restored(actions) for actions in commits] == [1, 2]
+    assert all(map(foreign_commits.is_marked, commits))
 
 
 @pytest.mark.parametrize("name", ["a `quoted` 'folder'", "[ab] {c,d}", "100% of it"])

@@ -252,13 +252,17 @@ def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitPro
 
 
 def restore(path: str, version: int, head: int | None = None) -> None:
-    """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
+    """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version.
+
+    Raises: EngineError if another writer committed after `head`, or if a file of `version` is missing.
+    """
     table = open_table(path)
     require_head(path, head, table)
     if table.version() != version:
         once = ours("recovery", alone=True)
         write = partial(table.restore, version, commit_properties=once, post_commithook_properties=hooks())
-        answers.received(table, once, write)
+        with explained("restore"):
+            answers.received(table, once, write)
 
 
 def require_head(path: str, head: int | None, table: DeltaTable | None = None) -> None:

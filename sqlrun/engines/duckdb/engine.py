@@ -155,10 +155,7 @@ class DuckDBEngine:
     def restore(self, path: str, version: int, head: int | None = None) -> None:
         """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
         self._require_written(delta_table.open_table(path), path)
-        try:
-            delta_table.restore(path, version, head)
-        except self._errors() as error:
-            raise self._wrapped(error, "", "restore") from error
+        delta_table.restore(path, version, head)
 
     def land(self, landing: Landing) -> Written:
         """Land the files that are in no batch yet; replay a batch that was planned and not committed."""

@@ -32,6 +32,7 @@ from sqlrun.engine_api import (
 )
 from sqlrun.engines import landed_elsewhere, planned_landing
 from sqlrun.engines.delta import create as delta_create
+from sqlrun.engines.delta import features as delta_features
 from sqlrun.engines.delta import foreign_commits, table_pool
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb import write as duckdb_write
@@ -143,7 +144,13 @@ class SparkEngine:
         return delta_table.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
-        """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version."""
+        """Restore the table's contents at `version` in a new commit; with `head`, only if it is the newest version.
+
+        delta-rs writes the commit, which needs no Spark job; Spark does if delta-rs can't write the table.
+        """
+        if not delta_features.foreign(delta_table.open_table(path)):
+            delta_table.restore(path, version, head)
+            return
         delta_table.require_head(path, head)
         with self._session() as session, self._limited(session, "", "restore"):
             session.conf.set(METADATA, json.dumps({foreign_commits.BY: "recovery"}))
