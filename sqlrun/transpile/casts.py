@@ -16,6 +16,8 @@ _NESTED = (
     "typeof(arg_x) like '%]' or typeof(arg_x) like 'STRUCT%' or typeof(arg_x) like 'MAP%' or typeof(arg_x) = 'BLOB'"
 )
 _SIZE = "abs(try_cast(cast(arg_x as varchar) as double))"
+# An index of any type as a number: DuckDB binds the branch for arrays over a map, too, whose keys may be texts.
+_PLACE = "try_cast(cast(arg_i as varchar) as bigint)"
 
 
 def cast(node: exp.Cast) -> exp.Expr:
@@ -166,13 +168,16 @@ def element(node: exp.Bracket) -> exp.Expr:
         return piece("error('element_at: elements count from 1')")
     if node.args.get("safe"):
         return _safe_element(node, key) if from_one and number(key) is None else node
-    outside = "arg_i < 0 or arg_i >= cardinality(arg_x)"
+    plain = is_whole(key) or isinstance(key.unnest(), exp.Null)
+    place = "arg_i" if plain else _PLACE
+    outside = f"{place} < 0 or {place} >= cardinality(arg_x)"
     if from_one:
-        outside = "arg_i = 0 or abs(arg_i) > cardinality(arg_x)"
+        outside = f"{place} = 0 or abs({place}) > cardinality(arg_x)"
     known = number(key)
-    after = exp.Literal.number(known + 1) if known is not None and known >= 0 else piece("arg_i + 1", i=key)
+    after = "arg_i + 1" if plain else f"cast_to_type(cast({place} + 1 as varchar), arg_i)"
+    following = exp.Literal.number(known + 1) if known is not None and known >= 0 else piece(after, i=key)
     template = (
         f"case when typeof(arg_x) like '%]' and ({outside}) then error('an array has no element of that index') "
         "when typeof(arg_x) like 'MAP%' then arg_x[arg_i] else arg_x[arg_j] end"
     )
-    return piece(template, x=node.this, i=key, j=key if from_one else after)
+    return piece(template, x=node.this, i=key, j=key if from_one else following)
