@@ -23,6 +23,9 @@ BY_PLACE = (
     exp.Last,
 )
 
+# Marks the row_number() that stands for ORDER BY with LIMIT, for the message.
+LIMITS = "limits"
+
 
 def check_orders(node: Node) -> None:
     """Raise SR502 for a window function over an ORDER BY that leaves ties: the winner would depend on the engine."""
@@ -72,7 +75,8 @@ def _check_order(window: Window, item: exp.Window) -> None:
         if order is not None
         else "it has no ORDER BY"
     )
-    raise Refusal("SR502", f"{name}() leaves ties: {equal}", advice, item)
+    what = "ORDER BY with LIMIT" if item.meta.get(LIMITS) else f"{name}()"
+    raise Refusal("SR502", f"{what} leaves ties: {equal}", advice, item)
 
 
 def _without_grain(node: Node) -> str:

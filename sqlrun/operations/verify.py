@@ -95,7 +95,7 @@ def verify(
             continue
         state = published.tables.get(model.name)
         if state is None:
-            raise UsageError(f"tick {published.tick} has no table {model.name}. Run `sqlrun build` first.")
+            raise UsageError(f"tick {published.tick} has no table `{model.name}`. {_instead(model)}")
         if fingerprint_of(state.path) != workspace.prints[model.name]:
             raise UsageError(_edited(workspace, published, model))
         yield _compared(workspace, warehouse, published, model, state, samples, some)
@@ -109,8 +109,13 @@ def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
         what = "or a view that it reads was edited"
     return (
         f"{model.name} {what} since tick {published.tick}, so its table can't be compared with the current query. "
-        "Run `sqlrun build` first."
+        f"{_instead(model)}"
     )
+
+
+def _instead(model: Compiled) -> str:
+    """Return what to do about a table that the tick lacks, or whose query was edited: a build adds a newer tick."""
+    return f"Run `sqlrun build` and verify the new tick, or leave the model out: --exclude {model.name}"
 
 
 def _require_duckdb(workspace: Workspace, names: tuple[str, ...]) -> None:

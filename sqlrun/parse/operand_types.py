@@ -37,6 +37,7 @@ NESTED = ("array", "map", "struct")
 _SMALL = ("tinyint", "smallint", "int", "void")
 CONDITION = "Write a comparison, for example k <> 0 or k is not null."
 CAST = "Cast one of the values, so that both have the same type."
+ONE = "Cast the value to a number. To count the rows where a condition holds, use count_if()."
 LONGEST = 40
 
 
@@ -174,7 +175,9 @@ def _calculated(node: exp.Expr, walk: Walk) -> Iterator[Found]:
     kinds = [kind for value in values if (kind := walk.anywhere(value)) is not None]
     if len(kinds) < len(values) or _computes(node, kinds):
         return
-    advice = "Use date_add() and datediff() to compute with days." if {k.name for k in kinds} & {*_TIMES} else CAST
+    advice = CAST if len(kinds) > 1 else ONE
+    if {kind.name for kind in kinds} & {*_TIMES}:
+        advice = "Use date_add() and datediff() to compute with days."
     yield node, f"Spark can't compute with {_listed(kinds)} in `{_shown(node)}`", advice
 
 

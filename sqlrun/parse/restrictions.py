@@ -27,7 +27,6 @@ REFUSED: Mapping[type[exp.Expr], str] = {
     exp.TableSample: "a random sample",
 }
 # `a like any (..)` compares with patterns. Elsewhere any() is an aggregate, which must be written as bool_or().
-OF_PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike)
 HINT = "Write a plain SELECT over refs and sources. Use `{{ var('x') }}` for settings."
 UNPLACED: Mapping[type[exp.Expr], str] = {
     exp.Hint: r"/\*\+",
@@ -49,15 +48,12 @@ MOST_READS = 5_000
 
 def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
     """Yield constructs that a plain query may not contain, as (line, column, message)."""
-    for node in every(tree, *REFUSED, exp.Any, exp.All):
-        if isinstance(node, exp.Any | exp.All) and isinstance(node.parent, OF_PATTERNS):
-            continue
+    for node in every(tree, *REFUSED):
         line, column = place_of(cast(exp.Expression, node))
         if not line or isinstance(node, exp.Hint):
             # sqlglot records no place for these, so their text is searched outside quotes and comments.
             line, column = found(sql, UNPLACED.get(type(node), ""))
-        what = REFUSED.get(type(node)) or f"{node.key}()"
-        yield line, column, f"{what} isn't allowed in a model"
+        yield line, column, f"{REFUSED[type(node)]} isn't allowed in a model"
 
 
 def doubled(sql: str) -> tuple[int, int]:

@@ -8,12 +8,12 @@ from typing import cast
 from sqlglot import exp
 
 from sqlrun.errors import Problem
-from sqlrun.parse import decimal_casts, text_coercion
+from sqlrun.parse import decimal_casts, text_coercion, unsupported_syntax
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.parse import Query
 from sqlrun.parse.source_map import source_place
 from sqlrun.parse.type_check import Tables
-from sqlrun.transpile.trees import place_of
+from sqlrun.transpile.trees import every, place_of
 
 ADVICE = "Use the Spark engine."
 
@@ -45,6 +45,15 @@ def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
     for node, what in decimal_casts.unsettled(query.tree):
         why = f"{what} of values of unknown type runs on Spark only. DuckDB: it may return other digits"
         yield node, why, "Cast the values: cast(x as decimal(18, 2)) or cast(x as double)."
+
+
+def instead(query: Query, why: str) -> str:
+    """Return what to write instead of a query that DuckDB can't run, by its syntax and DuckDB's message."""
+    if any(not lateral.args.get("view") for lateral in every(query.tree, exp.Lateral)):
+        return "Use `from ... lateral view explode(x) l as element`."
+    if why.startswith("UNNEST()") and "MAP(" in why:
+        return unsupported_syntax.GENERATOR
+    return "Cast the arguments to the types that it accepts."
 
 
 def marked(tree: exp.Expression) -> exp.Expression:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from sqlrun.parse import precedence, window_forms
-from sqlrun.transpile.trees import every
+from sqlrun.transpile.trees import COMPARISONS, every
 
 Found = tuple[exp.Expr, str, str]
 PIVOT = "Write an aggregate for each column: sum(case when kind = 'a' then amount end) as a, ..., with GROUP BY."
@@ -32,6 +32,9 @@ METHODS: Mapping[str, str] = {
 }
 # Hints and operators of other databases.
 FOREIGN = (exp.JoinHint, exp.Glob, exp.ScopeResolution, exp.SimilarTo)
+# LIKE ANY compares with several patterns.
+OF_PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike)
+QUANTIFIED = "Use IN, or compare with one value: x > (select max(y) from ...)."
 RECURSIVE = "Write a CTE for each level, or store each node's ancestors in a column."
 
 
@@ -171,6 +174,13 @@ def _others(tree: exp.Expr) -> Iterable[Found]:
                 "Spark SQL has no BETWEEN SYMMETRIC",
                 "Use BETWEEN with the smaller bound first.",
             )
+    for quantified in every(tree, exp.Any, exp.All):
+        word = quantified.key
+        if isinstance(quantified.parent, COMPARISONS):
+            yield quantified.parent, f"Spark SQL has no comparison with {word.upper()}", QUANTIFIED
+        elif not isinstance(quantified.parent, OF_PATTERNS):
+            of_rows = "bool_or" if word == "any" else "bool_and"
+            yield quantified, f"{word}() isn't supported", f"Use {of_rows}(x)."
     for path in every(tree, exp.JSONExtract):
         if path.args.get("variant_extract"):
             yield (

@@ -106,3 +106,12 @@ def test_an_edited_model_is_not_compared_with_its_old_table(site: Site) -> None:
 
     with pytest.raises(UsageError, match="was edited since tick 2"):
         verdicts(Site(site.root, site.engine), published(site))
+
+
+def test_a_table_that_an_old_tick_lacks_can_be_left_out(site: Site) -> None:
+    """A build adds the table to a newer tick alone."""
+    now = published(site)
+    before = replace(now, tables={name: now.tables[name] for name in now.tables if name != "restaurant_customers"})
+
+    with pytest.raises(UsageError, match=r"tick 2 has no table `restaurant_customers`.*--exclude restaurant_customers"):
+        verdicts(site, before)

@@ -215,8 +215,8 @@ def _problem(query: Query, failure: _Failure, advice: str) -> Problem:
     place, excerpt = source_place(query.rendered, failure.line or 1, failure.column or 1)
     if not failure.line:
         place = replace(place, exact=False)
-    hint = "Cast the arguments to the types that it accepts."
-    return Problem("SR310", place, f"DuckDB can't run this query: {failure.why}", f"{hint} {advice}", excerpt)
+    why = f"DuckDB can't run this query: {failure.why}"
+    return Problem("SR310", place, why, f"{spark_only.instead(query, failure.why)} {advice}", excerpt)
 
 
 def refusals(

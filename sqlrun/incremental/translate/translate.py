@@ -19,6 +19,7 @@ from sqlrun.incremental.translate.exists import settled
 from sqlrun.incremental.translate.from_clause import Context, Env, Resolve, plain, tables, unused
 from sqlrun.incremental.translate.group_by import Items, aggregates, grouped
 from sqlrun.incremental.translate.window_functions import windowed
+from sqlrun.incremental.window_orders import LIMITS
 from sqlrun.transpile.refusals import Refusal
 
 Conditions = dict[str, exp.Expr]
@@ -142,6 +143,7 @@ def _ordered(tree: exp.Expr, node: Node, keys: list[exp.Expr] | None = None) -> 
     # LIMIT is a filter on the position, so a row that shifts others in or out is an ordinary change of a window
     # function.
     window = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=written))
+    window.meta[LIMITS] = True
     return Filter(Window(node, (), ((place.name, window),)), exp.and_(*bounds))
 
 
