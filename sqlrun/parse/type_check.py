@@ -124,7 +124,9 @@ class Walk:
         source = source_of(scope, column.table)
         match source:
             case exp.Table():
-                text = self.tables.get(source.db, {}).get(source.name, {}).get(column.name, "")
+                columns = self.tables.get(source.db, {}).get(source.name, {})
+                # A query's names are in lower case; a source's columns have the names of the fields of its lines.
+                text = columns.get(column.name) or next((t for c, t in columns.items() if c.lower() == column.name), "")
                 return declared_type(text) if text else None
             case Scope() if isinstance(source.expression, exp.Lateral):
                 return self._lateral(source, column.name)

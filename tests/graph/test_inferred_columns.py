@@ -55,6 +55,23 @@ def test_models_without_contracts_build(tmp_path: Path) -> None:
     assert [(row["word"], str(row["total"])) for row in site.rows("a_top")] == [("x", "43.00")]
 
 
+def test_fields_of_lines_may_have_capital_letters(tmp_path: Path) -> None:
+    """A query's columns have names in lower case, and the types of the fields."""
+    sources = (
+        "sources:\n  - name: raw\n    tables:\n      - name: clicks\n        path: data\n        columns:\n"
+        "          - {name: eventId, data_type: string}\n          - {name: nItems, data_type: int}\n"
+    )
+    files = {
+        "models/_sources.yml": sources,
+        "models/clicks.sql": "select eventId, nItems * 2 as twoItems from {{ source('raw', 'clicks') }}\n",
+        "models/by_event.sql": "select eventId, max(twoItems) as most from {{ ref('clicks') }} group by eventId\n",
+    }
+    root = project(tmp_path, files)
+
+    assert types(root, "clicks") == {"eventid": "string", "twoitems": "int"}
+    assert types(root, "by_event") == {"eventid": "string", "most": "int"}
+
+
 @pytest.mark.slow
 def test_a_contract_may_list_a_part(tmp_path: Path) -> None:
     """What it says of a column holds, and the type that it leaves out is inferred."""
