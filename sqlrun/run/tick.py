@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -25,7 +25,7 @@ from sqlrun.publish import current_folders, environments
 from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.publish.table_state import Published, TableState, own_tables
 from sqlrun.run.scheduler import Steps
 from sqlrun.storage.factory import storage_of
 
@@ -113,12 +113,8 @@ def _tick(
     if free > plan.number or rebuild_reasons:
         plan = _plan(workspace, history.published, free, request, other_environments, sources, rebuild_reasons)
     number, published = plan.number, plan.published
-    for text in environment_sharing.messages(plan):
-        emit(Note(text, is_news=bool(plan.promoted or plan.notes)))
-    for text in environment_sharing.deferred(plan, other_environments) if request.defer else ():
-        emit(Note(text))
-    for text in sampling.messages(workspace, plan.env):
-        emit(Note(text))
+    for note in _notes(workspace, plan, other_environments if request.defer else None):
+        emit(note)
     # A table that the project no longer has isn't maintained, so the tick must not publish it.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
     states |= {name: table.state for name, table in plan.tables.items() if table.is_source and table.state is not None}
@@ -150,6 +146,22 @@ def _tick(
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
     )
+
+
+def _notes(workspace: Workspace, plan: TickPlan, deferred_to: OtherEnvironments | None) -> Iterator[Note]:
+    """Yield the notes about a tick as a whole; `deferred_to`: the environments that it reads with `--defer`."""
+    for text in environment_sharing.messages(plan):
+        yield Note(text, is_news=bool(plan.promoted or plan.notes))
+    if deferred_to is not None:
+        yield from map(Note, environment_sharing.deferred(plan, deferred_to))
+    yield from map(Note, sampling.messages(workspace, plan.env))
+    known = own_tables(plan.published.tables) if plan.published is not None else {}
+    removed = [name for name in sorted(known) if not workspace.has(name)]
+    if removed:
+        what, them = ("a table", "it") if len(removed) == 1 else ("tables", "them")
+        names = ", ".join(removed)
+        text = f"No longer {what} of the project: {names}. This tick drops {them}; earlier ticks keep {them}."
+        yield Note(text, is_news=True)
 
 
 def _pinned(context: TickContext, nodes: Steps, ledger: Ledger, request: Request) -> int:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
+from sqlrun.events import Note
 from sqlrun.operations.maintenance import vacuum_held
 from sqlrun.operations.verify import verify
 from sqlrun.plan.diff import Edit, as_json, edits, messages
@@ -146,11 +147,16 @@ def test_a_removed_model_leaves_what_is_published(site: Site) -> None:
     assert fates(planned(site)) == {"restaurant_customers": "gone"}
 
     assert site.tick(START + FIVE).published
+    removed = "No longer a table of the project: restaurant_customers. This tick drops it; earlier ticks keep it."
+    assert [event for event in site.events if isinstance(event, Note)] == [Note(removed, is_news=True)]
     published, before = site.ledger.read().published, site.ledger.published(1)
     assert published is not None
     assert before is not None
     assert not [name for name in published.tables if name.startswith("restaurant_customers")]
     assert "restaurant_customers" in before.tables
+    site.events.clear()
+    assert site.tick(START + 2 * FIVE).published
+    assert not any(isinstance(event, Note) for event in site.events)
 
 
 def test_a_selection_without_an_edited_input_is_refused(site: Site) -> None:
