@@ -61,10 +61,16 @@ def edits(workspace: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
     found += [_model(workspace, plan, model, known) for model in workspace.tables if model.name in chosen]
     found += [_left_out(workspace, model, known) for model in left]
     found += [Edit(name, "shared", "with production") for name in shared]
-    names = {model.name for model in workspace.tables} | {seed.name for seed in workspace.project.seeds}
     gone = "the project no longer has it; earlier ticks still do, as in `show --tick`"
-    found += [Edit(name, "gone", gone) for name in sorted(known.keys() - names)]
+    found += [Edit(name, "gone", gone) for name in removed(workspace, published)]
     return tuple(sorted(found, key=lambda edit: FATES.index(edit.fate)))
+
+
+def removed(workspace: Workspace, published: Published | None) -> list[str]:
+    """Return the published tables that the project no longer has, in order."""
+    known = own_tables(published.tables) if published else {}
+    names = {model.name for model in workspace.tables} | {seed.name for seed in workspace.project.seeds}
+    return sorted(known.keys() - names)
 
 
 def _seed(workspace: Workspace, plan: TickPlan, name: str, known: TableState | None) -> Edit:

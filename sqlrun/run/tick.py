@@ -17,7 +17,7 @@ from sqlrun.land import dead_letters, rule_changes
 from sqlrun.maintain import engine_selection, source_versions
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
-from sqlrun.plan import environment_sharing, sampling
+from sqlrun.plan import diff, environment_sharing, sampling
 from sqlrun.plan.plan import NOTHING, tick_plan
 from sqlrun.plan.values import SourceTable, TickPlan, Workspace
 from sqlrun.project import DEFAULTS, Connection
@@ -25,7 +25,7 @@ from sqlrun.publish import current_folders, environments
 from sqlrun.publish.catalog_tables import CatalogTables
 from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
-from sqlrun.publish.table_state import Published, TableState, own_tables
+from sqlrun.publish.table_state import Published, TableState
 from sqlrun.run.scheduler import Steps
 from sqlrun.storage.factory import storage_of
 
@@ -155,9 +155,7 @@ def _notes(workspace: Workspace, plan: TickPlan, deferred_to: OtherEnvironments 
     if deferred_to is not None:
         yield from map(Note, environment_sharing.deferred(plan, deferred_to))
     yield from map(Note, sampling.messages(workspace, plan.env))
-    known = own_tables(plan.published.tables) if plan.published is not None else {}
-    removed = [name for name in sorted(known) if not workspace.has(name)]
-    if removed:
+    if removed := diff.removed(workspace, plan.published):
         what, them = ("a table", "it") if len(removed) == 1 else ("tables", "them")
         names = ", ".join(removed)
         text = f"No longer {what} of the project: {names}. This tick drops {them}; earlier ticks keep {them}."

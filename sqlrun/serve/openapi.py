@@ -86,6 +86,7 @@ HEALTH: Schema = {
     "required": ["status"],
 }
 PROBLEM = _object(title=_text(), status=COUNT, detail=_text())
+PROBLEMS: Schema = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 REFUSALS = {
     400: "A parameter is unknown or wrong.",
     401: "The token is missing or invalid.",
@@ -199,7 +200,6 @@ def _ingest() -> Schema:
         "schema": _text(minLength=1, maxLength=255),
         "description": "The same key and body again write nothing, and get the first answer.",
     }
-    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     line: Schema = {"type": "object"}
     accepted = {
         "description": "The lines are durable in a file of the source.",
@@ -218,7 +218,7 @@ def _ingest() -> Schema:
         },
         "responses": {
             "202": accepted,
-            **{str(status): {"description": text, "content": problem} for status, text in INGEST_REFUSALS.items()},
+            **{str(status): {"description": text, "content": PROBLEMS} for status, text in INGEST_REFUSALS.items()},
         },
         "security": [{"ingest": []}],
     }
@@ -230,10 +230,9 @@ def _operation(route: Route) -> Schema:
         {"name": name, "in": "query", "required": False, "schema": kind.schema()}
         for name, kind in route.parameters.items()
     ]
-    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     answers: Schema = {"200": {"description": route.summary, "content": {route.media: {"schema": dict(route.shape)}}}}
     answers["304"] = {"description": "The caller has this tick's answer."}
-    answers |= {str(status): {"description": text, "content": problem} for status, text in REFUSALS.items()}
+    answers |= {str(status): {"description": text, "content": PROBLEMS} for status, text in REFUSALS.items()}
     if route.name == "health":
         answers["503"] = {"description": REFUSALS[503], "content": answers["200"]["content"]}
     return {
