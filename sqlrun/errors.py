@@ -155,6 +155,20 @@ class EngineError(SqlrunError):
         super().__init__(message)
 
 
+class DataError(EngineError):
+    """An expression of a model fails on a value of a row (SR533).
+
+    `reason` is the engine's message, `expression` the expression in Spark SQL with the columns of the compiled
+    statement; "" if the engine doesn't say which one it is.
+    """
+
+    def __init__(self, reason: str, expression: str = "", *, model: str = "", statement: str = "") -> None:
+        self.reason = reason
+        self.expression = expression
+        where = f" in {_cut(expression)}" if expression else ""
+        super().__init__(f"SR533 {reason}{where}", model=model, statement=statement)
+
+
 class SourceError(EngineError):
     """A source can't be read, or has lost lines; its lines stay where they are, and a later tick may land them."""
 

@@ -18,9 +18,10 @@ from typing import Any
 
 from sqlrun.check.check import check
 from sqlrun.check.measure import measure
-from sqlrun.errors import EngineError
+from sqlrun.errors import DataError, EngineError
 from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status, blocks
 from sqlrun.expectations.relationships import of, target
+from sqlrun.graph import failing_expressions
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land import snapshot_gaps
 from sqlrun.land.drift_query import judged, refuses
@@ -156,7 +157,8 @@ class Steps:
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
         self._nodes[model.name] = node
         node.maintained = Future()
-        node.maintained.set_result(_guarded("landing", lambda: (land(self.context, model, at),)))
+        explain = partial(_explained, self.context, model)
+        node.maintained.set_result(_guarded("landing", lambda: (land(self.context, model, at),), explain))
         self._settle()
 
     def _check_landed(self) -> None:
@@ -210,7 +212,8 @@ class Steps:
     def _maintain(self, node: _Node) -> _Maintained:
         """Report that a model starts, now that a thread is free for it, and maintain it."""
         self.emit(Started(node.index, self.total, f"{node.kind} model {node.model.name}"))
-        return _guarded(node.kind, partial(maintain, self.context, node.model, partial(self._sum, node)))
+        work = partial(maintain, self.context, node.model, partial(self._sum, node))
+        return _guarded(node.kind, work, partial(_explained, self.context, node.model))
 
     def _advance(self) -> None:
         """Report what is done, so that `fail_fast` knows a failure before the next step begins."""
@@ -292,14 +295,26 @@ class Steps:
             self.failed.add(node.name)
 
 
-def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Maintained:
+def _guarded(
+    kind: str, work: Callable[[], tuple[StageReceipt, ...]], explain: Callable[[EngineError], str] = str
+) -> _Maintained:
     """Return the result of a step, with an engine's error as its message."""
     started = time.perf_counter()
     try:
         stages = work()
     except EngineError as error:
-        return _Maintained(kind, time.perf_counter() - started, message=str(error))
+        return _Maintained(kind, time.perf_counter() - started, message=explain(error))
     return _Maintained(kind, time.perf_counter() - started, stages)
+
+
+def _explained(context: TickContext, model: Compiled, error: EngineError) -> str:
+    """Return an error's text; that of an expression which fails on a row shows its place in the analyst's file."""
+    match error:
+        case DataError():
+            queries = {one.name: one.query for one in context.workspace.models if one.is_view}
+            return str(failing_expressions.problem(error, model.query, queries))
+        case _:
+            return str(error)
 
 
 def examined(context: TickContext, model: Compiled) -> Checked:

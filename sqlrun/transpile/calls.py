@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -34,7 +35,7 @@ from sqlrun.transpile import (
 from sqlrun.transpile import (
     text as duckdb_text,
 )
-from sqlrun.transpile.templates import UnlikeSparkError, call, repeating
+from sqlrun.transpile.templates import UnlikeSparkError, call, failing, repeating
 from sqlrun.transpile.trees import copied
 
 CALLS: Mapping[str, Callable[[list[exp.Expr]], exp.Expr]] = {
@@ -95,15 +96,18 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
 }
 
 
-def translated(tree: exp.Expr) -> exp.Expr:
+def translated(tree: exp.Expr, original: exp.Expr) -> exp.Expr:
     """Return the tree with every call in DuckDB's SQL, inner calls first. It changes the tree.
+
+    The tree is a copy of `original`, from which errors of compiled SQL take the text of their expression.
 
     Raises: UnlikeSparkError for a call that DuckDB can't run as Spark does.
     """
     duckdb_decimals.note(tree)
     duckdb_ordering.note(tree)
-    for node in _inner_first(tree):
-        with repeating(isinstance(node.find_ancestor(exp.Having, exp.Qualify, exp.Select), exp.Having | exp.Qualify)):
+    for node, same in zip(_inner_first(tree), _inner_first(original), strict=True):
+        above = node.find_ancestor(exp.Having, exp.Qualify, exp.Select)
+        with repeating(isinstance(above, exp.Having | exp.Qualify)), failing(partial(_written, same)):
             made = _translated(node)
         if made is node:
             continue
@@ -121,6 +125,10 @@ def unlike(tree: exp.Expr) -> Iterator[tuple[exp.Expr, UnlikeSparkError]]:
             _translated(node)
         except UnlikeSparkError as error:
             yield node, error
+
+
+def _written(node: exp.Expr) -> str:
+    return node.sql("spark", comments=False)
 
 
 def _inner_first(tree: exp.Expr) -> list[exp.Expr]:

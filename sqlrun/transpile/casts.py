@@ -7,7 +7,9 @@ from sqlglot import exp
 from sqlrun.transpile import decimals as duckdb_decimals
 from sqlrun.transpile.templates import number, piece, text
 
-_NO_TIME = "error('cast: a text is no time')"
+# A text in a message, of which the beginning suffices to find it.
+_SHOWN = "left(cast(arg_x as varchar), 60)"
+_NO_TIME = f"error(concat('cast: a text is no time: ', {_SHOWN}))"
 _WHOLE = exp.DataType.SIGNED_INTEGER_TYPES
 _COUNTS = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.BitwiseCount)
 _COUNTING = {"epoch_us", "len", "cardinality", "strpos", "length", "list_position", "strlen"}
@@ -40,7 +42,7 @@ def _template(node: exp.Cast, is_text: bool) -> str:
     kind = node.to.sql("duckdb")
     plain = f"{word}(arg_x as {kind})"
     if node.to.this in _WHOLE:
-        wrong = other or f"error('cast: a text is no {kind}')"
+        wrong = other or f"error(concat('cast: a text is no {kind}: ', {_SHOWN}))"
         return (
             f"case when {_DOUBLE} then {word}(trunc({word}(arg_x as double)) as {kind}) "
             f"when typeof(arg_x) like 'DECIMAL%' then {word}(split_part(cast(arg_x as varchar), '.', 1) as {kind}) "

@@ -10,12 +10,19 @@ from contextvars import ContextVar
 import sqlglot
 from sqlglot import exp
 
+from sqlrun.transpile.trees import copied
+
 Translation = Callable[[list[exp.Expr]], exp.Expr]
 PREFIX = "arg_"
 # Maximum size of an argument that is repeated. A larger one is bound to a name, so that nested calls don't double the
 # text.
 MOST_REPEATED = 3
+# The errors of templates begin with the first text, as DuckDB reports them and damaged files by one class of exception.
+# Behind the second is the expression that fails; no expression that sqlglot writes contains it outside of a string.
+FAILED = "SR533 "
+EXPRESSION = " <- "
 _repeating: ContextVar[bool] = ContextVar("repeating", default=False)
+_expression: ContextVar[Callable[[], str]] = ContextVar("expression", default=str)
 
 
 class UnlikeSparkError(Exception):
@@ -33,7 +40,9 @@ def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
     >>> piece("case when arg_n < 0 then 0 else arg_n end", n=exp.column("a")).sql("duckdb")
     '(CASE WHEN a < 0 THEN 0 ELSE a END)'
     """
-    tree = exp.paren(_parsed(template).copy(), copy=False)
+    tree = exp.paren(copied(_parsed(template)), copy=False)
+    if "error(" in template:
+        _name_expression(tree)
     uses: dict[str, list[exp.Column]] = {}
     for column in tree.find_all(exp.Column):
         if column.name.startswith(PREFIX):
@@ -44,7 +53,7 @@ def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
             if name in bound:
                 place.replace(exp.Dot(this=exp.to_identifier("_let"), expression=exp.to_identifier(name)))
             else:
-                place.replace(_closed(arguments[name].copy()))
+                place.replace(_closed(copied(arguments[name])))
     return _let(tree, bound) if bound else tree
 
 
@@ -56,6 +65,26 @@ def repeating(on: bool) -> Iterator[None]:
         yield
     finally:
         _repeating.reset(token)
+
+
+@contextmanager
+def failing(expression: Callable[[], str]) -> Iterator[None]:
+    """Name an expression, which the function returns in Spark SQL, in the errors of the templates inside the block."""
+    token = _expression.set(expression)
+    try:
+        yield
+    finally:
+        _expression.reset(token)
+
+
+def _name_expression(tree: exp.Expr) -> None:
+    for found in tree.find_all(exp.Anonymous):
+        if found.name.lower() == "error":
+            message, behind = found.expressions[0], f"{EXPRESSION}{_expression.get()()}"
+            if isinstance(message, exp.Literal):
+                message.replace(exp.Literal.string(f"{FAILED}{message.name}{behind}"))
+            else:  # it ends with the value
+                message.replace(call("concat", exp.Literal.string(FAILED), message, exp.Literal.string(behind)))
 
 
 def _repeated_large(uses: Mapping[str, list[exp.Column]], arguments: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:

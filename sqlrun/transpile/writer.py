@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlrun.engine_api import Dialect
 from sqlrun.transpile import calls as duckdb_calls
 from sqlrun.transpile import windows as duckdb_windows
-from sqlrun.transpile.trees import COMPARISONS, may_be_variable
+from sqlrun.transpile.trees import COMPARISONS, copied, may_be_variable
 
 
 def identifier(name: str, dialect: Dialect) -> str:
@@ -99,7 +99,7 @@ def cast(text: str, spark_type: str, dialect: Dialect) -> str:
 
 def _for_duckdb(tree: exp.Expr) -> exp.Expr:
     """Return a tree in DuckDB's SQL as far as sqlglot doesn't translate it: first calls, then clauses."""
-    return duckdb_calls.translated(_own_variables(tree.copy())).transform(_translated_clause, copy=False)
+    return duckdb_calls.translated(_own_variables(copied(tree)), tree).transform(_translated_clause, copy=False)
 
 
 def _own_variables(tree: exp.Expr) -> exp.Expr:

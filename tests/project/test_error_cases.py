@@ -35,11 +35,11 @@ BEHIND_OTHERS = {"SR706", "SR707"}
 # tests/sources/test_kafka.py, tests/sources/test_delta_ticks.py, tests/sources/test_whole_transactions.py,
 # tests/engines/test_spark_jars.py, tests/engines/test_spark_reach.py, tests/storage/test_store_faults.py,
 # tests/project/test_missing_packages.py, tests/publish/test_samples.py,
-# tests/publish/test_deferral.py.
+# tests/publish/test_deferral.py, tests/run/test_data_errors.py.
 IN_A_TICK = {
     "SR133",
-    "SR532", "SR601", "SR602", "SR603", "SR736", "SR740", "SR741", "SR742", "SR743", "SR744", "SR745", "SR746", "SR747",
-    "SR748", "SR749", "SR751", "SR752", "SR557", "SR755", "SR756", "SR780", "SR781", "SR782",
+    "SR532", "SR533", "SR601", "SR602", "SR603", "SR736", "SR740", "SR741", "SR742", "SR743", "SR744", "SR745",
+    "SR746", "SR747", "SR748", "SR749", "SR751", "SR752", "SR557", "SR755", "SR756", "SR780", "SR781", "SR782",
     "SR810", "SR811", "SR812", "SR813", "SR814", "SR815", "SR791", "SR792", "SR793", "SR794", "SR795", "SR796",
     "SR820", "SR821",
 }  # fmt: skip

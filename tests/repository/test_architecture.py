@@ -23,8 +23,8 @@ HOMES = {
     "sqlglot": {
         "check.sql_evaluator", "engines.delta.table", "expectations.catalogue", "expectations.failing_rows",
         "expectations.sql", "expectations.sql_checks", "explain.explain", "graph.column_lineage",
-        "graph.column_names", "graph.lineage", "graph.nameless", "graph.sql_words", "incremental",
-        "maintain.row_hash", "parse", "publish.query_text", "test_definitions.queries",
+        "graph.column_names", "graph.failing_expressions", "graph.lineage", "graph.nameless", "graph.sql_words",
+        "incremental", "maintain.row_hash", "parse", "publish.query_text", "test_definitions.queries",
         "test_definitions.sql_rows", "test_definitions.values", "transpile", "unit_tests.author.examples",
         "unit_tests.output.branches", "unit_tests.run.answers", "unit_tests.run.steps",
     },

@@ -32,7 +32,7 @@ from sqlrun.engines.delta import features as delta_features
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark.engine import SparkEngine, table_name
-from sqlrun.errors import EngineError
+from sqlrun.errors import DataError, EngineError
 from sqlrun.sources.folder import Folder
 from sqlrun.transpile.writer import string
 
@@ -329,6 +329,10 @@ def test_errors_are_short_and_say_where(engine: SparkEngine, tmp_path: Path) -> 
     assert "CAST_INVALID_INPUT" in first and len(first) < 600
     assert "\tat " not in str(caught.value)
     assert caught.value.model == "t" and "cast('x' as int)" in caught.value.statement
+    assert isinstance(caught.value, DataError) and caught.value.expression == "cast('x' as int)"
+    with pytest.raises(EngineError) as other:
+        engine.query("select * from nowhere", ())
+    assert not isinstance(other.value, DataError)
 
 
 # ---------------------------------------------------------------------------------------------------------- landing

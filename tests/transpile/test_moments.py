@@ -36,7 +36,8 @@ FORMS = {
 
 
 def translated(call: str) -> str:
-    return duckdb_calls.translated(sqlglot.parse_one(call, read=DIALECT)).sql("duckdb")
+    tree = sqlglot.parse_one(call, read=DIALECT)
+    return duckdb_calls.translated(tree.copy(), tree).sql("duckdb")
 
 
 def results(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, float | None]:

@@ -31,12 +31,12 @@ from sqlrun.engines.delta import create as delta_create
 from sqlrun.engines.delta import features as delta_features
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
+from sqlrun.engines.duckdb import data_errors, remote
 from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb import relations as duckdb_relations
-from sqlrun.engines.duckdb import remote
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb import write as duckdb_write
-from sqlrun.errors import EngineError, UnsuitedError, first_line
+from sqlrun.errors import DataError, EngineError, UnsuitedError, first_line
 from sqlrun.runtime.stopping import limited, out_of_time
 from sqlrun.transpile import parameters
 from sqlrun.transpile.writer import string
@@ -289,6 +289,9 @@ class DuckDBEngine:
             # Only the settings cause this: by default DuckDB uses most of the available memory.
             hint = ". Increase `memory_limit` in the profile's settings" if "memory_limit" in self._settings else ""
             return UnsuitedError(message + hint, model=model, statement=statement)
+        value = data_errors.found(error)
+        if value is not None:
+            return DataError(*value, model=model, statement=statement)
         return EngineError(message, model=model, statement=statement)
 
 

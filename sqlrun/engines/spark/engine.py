@@ -40,6 +40,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark import (
     conf as spark_conf,
 )
+from sqlrun.engines.spark import data_errors, remote
 from sqlrun.engines.spark import (
     landing as spark_landing,
 )
@@ -50,7 +51,6 @@ from sqlrun.engines.spark import (
     parts as spark_parts,
 )
 from sqlrun.engines.spark import planned as spark_planned
-from sqlrun.engines.spark import remote
 from sqlrun.engines.spark import (
     views as spark_views,
 )
@@ -59,7 +59,7 @@ from sqlrun.engines.spark import (
 )
 from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.engines.spark.catalog import SparkCatalog
-from sqlrun.errors import EngineError
+from sqlrun.errors import DataError, EngineError
 from sqlrun.runtime.stopping import limited, out_of_time
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile import parameters
@@ -306,6 +306,9 @@ class SparkEngine:
         try:
             yield
         except (PySparkException, Py4JError) as error:
+            value = data_errors.found(str(error))
+            if value is not None:
+                raise DataError(*value, model=model, statement=statement) from error
             raise EngineError(_first_line(error), model=model, statement=statement) from error
 
 

@@ -1,0 +1,30 @@
+"""Recognise DuckDB's errors about a value of a row, and what they say about the expression. Pure."""
+
+from __future__ import annotations
+
+from sqlrun.errors import first_line
+from sqlrun.transpile.templates import EXPRESSION, FAILED
+
+# Messages about values that DuckDB reports by the classes of damaged files and of missing features.
+_OF_VALUES = (
+    "Malformed JSON", "More than one row returned by a subquery", "Map keys must be unique", "Unknown TimeZone",
+    "Could not parse string",
+)  # fmt: skip
+
+
+def found(error: Exception) -> tuple[str, str] | None:
+    """Return the message of an error about a value, and the expression in Spark SQL, "" if unknown.
+
+    None for another error, such as a damaged file. sqlrun's own `error()` in compiled SQL names the expression.
+    """
+    kind, text = type(error).__name__, str(error)
+    if FAILED in text:
+        reason, _, expression = text.partition(FAILED)[2].rpartition(EXPRESSION)
+        if kind == "ConversionException":
+            # The key of a window fails by a cast of the message to a number.
+            expression = expression.rpartition("' to INT")[0]
+        return reason, expression.partition("\n\nLINE ")[0]
+    reason = first_line(error).partition(" Error: ")[2]
+    if kind in ("ConversionException", "OutOfRangeException") or reason.startswith(_OF_VALUES):
+        return reason, ""
+    return None
