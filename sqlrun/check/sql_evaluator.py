@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from sqlrun.engines.duckdb import data_errors
 from sqlrun.expectations.sql import BATCH, batch_query, condition_tree, literal
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.stopping import limited
@@ -116,6 +117,6 @@ def _ask(rows: pa.Table, sql: str, seconds: float, take: Callable[[duckdb.DuckDB
         except duckdb.InterruptException:
             raise ValueError(f"it ran longer than {seconds:g} s and was stopped") from None
         except duckdb.Error as error:
-            raise OfAValue(text_lines(str(error))[0]) from error
+            raise OfAValue(text_lines(str(data_errors.as_engine_error(error)))[0]) from error
         finally:
             connection.unregister(BATCH)

@@ -11,12 +11,14 @@ from sqlglot.errors import SqlglotError
 from sqlrun.errors import DataError, Place, Problem
 from sqlrun.parse import located_problems
 from sqlrun.parse.parse import Query
+from sqlrun.project import Project
 from sqlrun.transpile.trees import nodes
 
 _HINT = (
     "Correct the value, filter such rows, or use a function that returns NULL instead, such as try_cast, try_divide, "
     "try_add, try_multiply or try_element_at."
 )
+_HIDDEN = "its message is hidden, because it may quote a column that is tagged pii"
 # Beginnings of the messages of both engines that name no expression, and the kinds that they are about.
 _KINDS: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "Overflow in multiplication": (exp.Mul,),
@@ -36,16 +38,16 @@ _KINDS: Mapping[str, tuple[type[exp.Expr], ...]] = {
 MOST_PLACES = 5
 
 
-def problem(error: DataError, query: Query, views: Mapping[str, Query]) -> Problem:
+def problem(error: DataError, query: Query, views: Mapping[str, Query], *, private: bool = False) -> Problem:
     """Return SR533 at the failed expression of a model, or of a view that it reads.
 
     If several expressions may be the failed one, the hint names their places, and the problem is at the first line of
-    the file. `views` are all views of the project, by name.
+    the file. `views` are all views of the project, by name. `private` hides the engine's message, which quotes values.
     """
-    queries = _inlined(query, views)
+    queries = _above(query, views)
     equal = _equal(error.expression, queries)
     found = equal or _of_column(error.expression, query) or _of_kind(error.reason, queries)
-    message = f"fails on a value of a row: {error.reason}"
+    message = f"fails on a value of a row: {_HIDDEN if private else error.reason}"
     if len(found) == 1:
         each, node = found[0]
         what = "this expression" if equal else "an expression, probably this one,"
@@ -55,15 +57,26 @@ def problem(error: DataError, query: Query, views: Mapping[str, Query]) -> Probl
     return Problem("SR533", Place(query.rendered.model.file, exact=False), f"an expression {message}", hint)
 
 
-def _inlined(query: Query, views: Mapping[str, Query]) -> tuple[Query, ...]:
-    """Return a query and the views that it reads, directly or through others."""
+def is_private(query: Query, queries: Mapping[str, Query], project: Project) -> bool:
+    """Return whether a column of a model, or of what it reads directly or through other models, is tagged pii."""
+    above = _above(query, queries)
+    refs = {name for each in above for name in each.rendered.refs}
+    sources = {name for each in above for name in each.rendered.sources}
+    columns = [column for each in above for column in each.rendered.model.columns]
+    columns += [column for seed in project.seeds if seed.name in refs for column in seed.columns]
+    columns += [column for source in project.sources if source.table in sources for column in source.columns]
+    return any("pii" in column.tags for column in columns)
+
+
+def _above(query: Query, queries: Mapping[str, Query]) -> tuple[Query, ...]:
+    """Return a query and those of the given ones that it reads, directly or through others."""
     found = {query.name: query}
     pending = list(query.rendered.refs)
     while pending:
         name = pending.pop()
-        if name in views and name not in found:
-            found[name] = views[name]
-            pending += views[name].rendered.refs
+        if name in queries and name not in found:
+            found[name] = queries[name]
+            pending += queries[name].rendered.refs
     return tuple(found.values())
 
 

@@ -311,8 +311,11 @@ def _explained(context: TickContext, model: Compiled, error: EngineError) -> str
     """Return an error's text; that of an expression which fails on a row shows its place in the analyst's file."""
     match error:
         case DataError():
-            queries = {one.name: one.query for one in context.workspace.models if one.is_view}
-            return str(failing_expressions.problem(error, model.query, queries))
+            models = context.workspace.models
+            views = {one.name: one.query for one in models if one.is_view}
+            every = {one.name: one.query for one in models}
+            private = failing_expressions.is_private(model.query, every, context.workspace.project)
+            return str(failing_expressions.problem(error, model.query, views, private=private))
         case _:
             return str(error)
 
@@ -339,7 +342,7 @@ def _checked(
         for begun in sums.values():
             begun.result()
     except EngineError as error:
-        failed = replace(kept, message=str(error))
+        failed = replace(kept, message=_explained(context, model, error))
         return _result(failed, model.name), NOTHING
     kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=said.rows, note=note)))
     kept = replace(kept, seconds=kept.seconds + time.perf_counter() - started)

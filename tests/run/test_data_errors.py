@@ -109,6 +109,35 @@ def test_of_several_expressions_each_place_is_named(output: dict[str, str]) -> N
     assert "It is one of models/of_many.sql:1:12, models/of_many.sql:2:3." in output["of_many"]
 
 
+def test_a_message_is_hidden_if_a_column_above_is_tagged_pii(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    seed = folder / "seeds" / "numbers.yml"
+    seed.write_text(seed.read_text().replace("data_type: string}", "data_type: string, tags: [pii]}"))
+
+    result = CliRunner().invoke(main, ["--project-dir", str(folder), "build", "--select", "numbers", "of_view"])
+
+    assert (
+        "models/as_numbers.sql:1:12  this expression fails on a value of a row: its message is hidden" in result.output
+    )
+    assert "seven" not in result.output
+    assert "seven" not in (folder / "target" / "run_results.json").read_text()
+
+
+def test_a_unit_test_shows_the_expression_of_a_model_above(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    (folder / "models" / "of_tests.yml").write_text(
+        "unit_tests:\n  - name: fails\n    model: of_view\n    given:\n      - input: ref('numbers')\n"
+        "        rows: [{id: 1, name: seven, qty: 1, amount: 1.00}]\n    expect:\n      rows: []\n"
+    )
+
+    result = CliRunner().invoke(main, ["--project-dir", str(folder), "test"])
+
+    where = (
+        "SR533 models/as_numbers.sql:1:12  this expression fails on a value of a row: cast: a text is no INT: seven."
+    )
+    assert result.exit_code == 1 and where in result.output
+
+
 def failed(sql: str) -> EngineError:
     engine = DuckDBEngine()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlrun.errors import first_line
+from sqlrun.errors import DataError, EngineError, first_line
 from sqlrun.transpile.templates import EXPRESSION, FAILED
 
 # Messages about values that DuckDB reports by the classes of damaged files and of missing features.
@@ -28,3 +28,11 @@ def found(error: Exception) -> tuple[str, str] | None:
     if kind in ("ConversionException", "OutOfRangeException") or reason.startswith(_OF_VALUES):
         return reason, ""
     return None
+
+
+def as_engine_error(error: Exception) -> EngineError:
+    """Return an error of DuckDB as sqlrun's, with its first line as the message; an `EngineError` as it is."""
+    if isinstance(error, EngineError):
+        return error
+    value = found(error)
+    return DataError(*value) if value is not None else EngineError(first_line(error))

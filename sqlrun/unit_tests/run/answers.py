@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from sqlrun.engines.duckdb import data_errors
 from sqlrun.engines.duckdb.memory import LONGEST, connect, failures
-from sqlrun.errors import EngineError, UsageError, first_line
+from sqlrun.errors import UsageError
 from sqlrun.incremental import types
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
@@ -104,7 +105,7 @@ class Answers(AbstractContextManager["Answers"]):
                 found = list(self._connection.sql(self._text).to_arrow_table().to_pylist())
                 return sorted(found, key=_order)
             except failures() as error:
-                raise EngineError(first_line(error)) from None
+                raise data_errors.as_engine_error(error) from None
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:

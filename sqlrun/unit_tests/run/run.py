@@ -10,9 +10,10 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from sqlrun import pipeline_cache
-from sqlrun.engines.duckdb import binding
+from sqlrun.engines.duckdb import binding, data_errors
 from sqlrun.engines.duckdb.memory import LONGEST, Computer, Memory, OnDuckDB, connect, failures
-from sqlrun.errors import EngineError, Problem, ProjectError
+from sqlrun.errors import DataError, EngineError, Problem, ProjectError
+from sqlrun.graph import failing_expressions
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load.contract_files import facts
@@ -93,19 +94,28 @@ class _Runner:
             try:
                 found = self._difference(test, query)
             except ProjectError as error:
-                return result("error", message=_first_problem(error))
+                return result("error", message=_in_one_line(error.problems[0]))
             except Misuse as error:
                 return result("error", message=f"SR121 {error}")
             except (failures(), EngineError) as error:
                 if watch.over:
                     message = f"SR121 {test.place}  the test took longer than {LONGEST:g} s. {ENDLESS}"
                     return result("error", message=message)
-                return result("error", message=_first_line(error))
+                return result("error", message=self._error_text(error, query))
             except ValueError as error:
                 return result("error", message=f"SR121 {test.place}  {_first_line(error)}")
         if found is None:
             return result("pass")
         return result("fail", **{field.name: getattr(found, field.name) for field in fields(found)})
+
+    def _error_text(self, error: Exception, query: Query) -> str:
+        """Return an engine's error in one line; of one about a value of a row, the place of the expression."""
+        match data_errors.as_engine_error(error):
+            case DataError() as failed:
+                queries = {name: compiled.query for name, compiled in self._known.items()}
+                return _in_one_line(failing_expressions.problem(failed, query, queries))
+            case other:
+                return _first_line(other)
 
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
@@ -187,7 +197,5 @@ def _first_line(error: Exception) -> str:
     return text_lines(str(error).strip())[0]
 
 
-def _first_problem(error: ProjectError) -> str:
-    """Return the first problem in one line."""
-    problem = error.problems[0]
+def _in_one_line(problem: Problem) -> str:
     return f"{problem.code} {problem.place}  {problem.message}. {problem.hint}".strip()
