@@ -254,7 +254,7 @@ def _broken(nodes: Sequence[NodeResult], result: TickResult, about: About, room:
         model=clean(node.name),
         where=listed([clean(one.name) for one in nodes]),
         title=("", " could not be updated"),
-        rule=clean(node.kind or "model"),
+        rule="",
         amount="",
         description="",
         detail=message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))),

@@ -181,11 +181,12 @@ def _sections(found: Sequence[Finding]) -> dict[str, object]:
     """Return the findings numbered: an overview of the first ones if there are many, open ones, folded ones."""
     numbered = list(enumerate(found, 1))
     few = len(found) < 3
+    by_model = Counter(f.model or f.where for f in found).most_common(OVERVIEW)
     return {
         "count": len(found),
         "overview": [] if few else numbered[:OVERVIEW],
         "unlisted": 0 if few else max(0, len(found) - OVERVIEW),
-        "by_model": [] if len(found) <= OVERVIEW else Counter(f.model or f.where for f in found).most_common(OVERVIEW),
+        "by_model": [each for each in by_model if each[1] > 1],
         "open": numbered[:OPEN],
         "folded": numbered[OPEN:],
     }

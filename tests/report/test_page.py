@@ -398,6 +398,14 @@ def test_all_checks_are_on_the_page() -> None:
     assert "10 more" in found.text and "and 22 more, listed below" in found.text
 
 
+def test_models_with_one_finding_each_are_not_counted() -> None:
+    nodes = tuple(node("merge", f"model_{n:02}", status="error", message=f"SR533 {n}") for n in range(12))
+    found = read(tick(*nodes, published=False))
+
+    assert "and 4 more, listed below." in found.text and "Most of them" not in found.text
+    assert "Most of them" in read(many(500, 30)).text
+
+
 def test_the_worst_texts_still_make_a_small_page() -> None:
     """500 failures whose texts grow sixfold when they are escaped."""
     bad = check("fail", 3, samples=("\"'" * 500,) * 20, description="<" * 1000, message="&" * 5000)
