@@ -1,8 +1,9 @@
-"""target/run_results.json, rewritten atomically after every step. Shell: files under target/."""
+"""target/run_results.json, rewritten atomically while a build runs. Shell: files under target/."""
 
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -17,6 +18,9 @@ from sqlrun.runtime import atomic_files
 NAME = "run_results.json"
 # The argument with the time that the caller asked for; `as_of` is the tick's.
 ASKED = "asked_as_of"
+# A write contains all results: above this number of them the file is written at most once in so many seconds, unless
+# something failed. Else the writes of a build would grow with the square of its steps.
+FEW, PAUSE = 100, 1.0
 # Statuses of steps that are written together with the checks that follow.
 WELL = ("success", "no-op")
 
@@ -35,6 +39,7 @@ class Artifacts:
         self._results: list[str] = []
         self._follow = 0  # checks of the last step that are still to come
         self._owed = False  # something other than passed checks was added since the last write
+        self._written = 0.0  # monotonic seconds of the last write
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # Written at once, so that a reader doesn't take the last build's results for this one's, and an unwritable
@@ -66,6 +71,8 @@ class Artifacts:
             self._owed = self._owed or owed
             if well and self._follow > 0:
                 return  # the next result follows at once
+            if well and len(self._results) > FEW and time.monotonic() - self._written < PAUSE:
+                return
             try:
                 self._write(synced=self._owed)
             except OSError:
@@ -97,6 +104,7 @@ class Artifacts:
             elapsed = max(0.0, (now - self._run.started_at).total_seconds())
         text = document(self._run, self._results, elapsed, now)
         atomic_files.put(self._file, text, synced=synced)
+        self._written = time.monotonic()
 
     def _refusal(self, error: OSError) -> SqlrunError:
         return SqlrunError(f"can't write {self._file}: {error.strerror or error}")

@@ -8,13 +8,16 @@ skipped if one of them failed, even if it has been written itself (the next buil
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from heapq import heappop, heappush
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 from sqlrun.check.check import check
 from sqlrun.check.measure import measure
@@ -37,6 +40,9 @@ from sqlrun.runtime.priority import lower_thread
 # tick's end waits for a check. With a larger distance, other programs would starve the checks, and block the threads
 # that wait for their locks.
 YIELD = 5
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +89,15 @@ class _Node:
     model: Compiled
     kind: str
     above: set[str]
+    position: int  # in graph order
+    related: frozenset[str]  # the tables that its relationships refer to
     index: int = 0
     maintained: Future[_Maintained] | None = None
     checked: Future[tuple[NodeResult, Checked]] | None = None
     reported: bool = False
+    # Numbers of inputs among this tick's steps.
+    unmaintained: int = 0
+    unreported: int = 0
     # Checksums of hidden tables, started as soon as a table is maintained.
     sums: dict[str, Future[None]] = field(default_factory=dict)
 
@@ -95,14 +106,12 @@ class _Node:
         """Return the result of its maintenance; None until it has ended."""
         return self.maintained.result() if self.maintained is not None and self.maintained.done() else None
 
-    @property
-    def related(self) -> set[str]:
-        """Return the tables that its relationships refer to."""
-        return {target(one) for one in of(self.model.query.rendered.model)} - {self.model.name}
-
 
 class Steps:
-    """Scheduler of a tick's steps: it numbers, runs and reports them, and collects their results."""
+    """Scheduler of a tick's steps: it numbers, runs and reports them, and collects their results.
+
+    Its own work grows with the number of steps and inputs: what ends is an event, which touches only the steps below.
+    """
 
     def __init__(self, context: TickContext, emit: Listener, threads: int, *, fail_fast: bool = False) -> None:
         self.context, self.emit = context, emit
@@ -114,6 +123,17 @@ class Steps:
         self._fail_fast = fail_fast
         self._next = 0
         self._nodes: dict[str, _Node] = {}
+        self._by_position: list[_Node] = []
+        self._below: defaultdict[str, list[_Node]] = defaultdict(list)
+        # Work that has ended; the tick's thread notes it. `_awaited` counts what is still to come.
+        self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._awaited = self._running = 0
+        self._unchecked: dict[str, _Node] = {}  # maintained, without checks yet
+        # Heaps of positions: steps that may begin, the longest chain first; steps that may have become reportable.
+        self._ready: list[tuple[int, int]] = []
+        self._reportable: list[int] = []
+        self._unreported = 0
+        self._is_broken = self._skips_rest = False
         # Number of models in the longest chain that begins with each.
         self._chains: dict[str, int] = {}
         self._threads = max(1, threads)
@@ -149,49 +169,55 @@ class Steps:
 
         The last landing is checked in parallel with the models: until they start, the tick waits for its pin.
         """
-        self._check_landed()
-        if self._is_over:
-            self._nodes[model.name] = _Node(model, "landing", set())
-            self._settle()
-            return
-        node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
-        self._nodes[model.name] = node
-        node.maintained = Future()
-        explain = partial(_explained, self.context, model)
-        node.maintained.set_result(_guarded("landing", lambda: (land(self.context, model, at),), explain))
+        self._note_events()
+        for earlier in [one for one in self._unchecked.values() if not one.related]:
+            self._check(earlier)
+        node = self._add(model, "landing", set())
+        if not self._is_over:
+            node.index = self._start(f"landing {model.name}")
+            node.maintained = Future()
+            explain = partial(_explained, self.context, model)
+            node.maintained.set_result(_guarded("landing", lambda: (land(self.context, model, at),), explain))
+            self._note_maintained(node)
         self._settle()
-
-    def _check_landed(self) -> None:
-        for node in self._nodes.values():
-            if node.checked is None and not node.related:
-                self._check(node)
 
     def add_models(self) -> None:
         """Schedule all models, in graph order; independent ones run in parallel."""
         models = [m for m in self.context.plan.models if m.source is None]
         owners = {s.name: m.name for m in (*models, *(n.model for n in self._nodes.values())) for s in m.stages}
+        nodes = []
         for model in models:
             inputs = {table for s in model.stages for table in s.inputs}
-            above = {owners.get(table, table) for table in inputs} - {model.name}
-            self._nodes[model.name] = _Node(model, model.own.strategy, above)
+            nodes.append(self._add(model, model.own.strategy, {owners.get(t, t) for t in inputs} - {model.name}))
         self._chains = dict.fromkeys(self._nodes, 1)
         # In graph order all models below one come after it.
         for name, node in reversed(self._nodes.items()):
             for one in node.above & self._chains.keys():
                 self._chains[one] = max(self._chains[one], self._chains[name] + 1)
+        for node in nodes:
+            self._begin_if_ready(node)
+
+    def _add(self, model: Compiled, kind: str, above: set[str]) -> _Node:
+        related = frozenset(target(one) for one in of(model.query.rendered.model)) - {model.name}
+        node = _Node(model, kind, above, len(self._nodes), related)
+        self._nodes[model.name] = node
+        self._by_position.append(node)
+        self._unreported += 1
+        for name in above & self._nodes.keys():
+            other = self._nodes[name]
+            self._below[name].append(node)
+            node.unmaintained += other.kept is None or other.kept.message is not None
+            node.unreported += not other.reported
+        heappush(self._reportable, node.position)
+        return node
 
     def run_all(self) -> None:
         """Run all steps until each is reported."""
-        while True:
+        self._advance()
+        while self._unreported or self._awaited:
+            assert self._awaited, "a step waits for nothing"
+            self._events.get()()
             self._advance()
-            begun: list[Future[Any]] = []
-            for node in self._nodes.values():
-                begun += [future for future in (node.maintained, node.checked) if future is not None]
-            waiting = [future for future in begun if not future.done()]
-            if not waiting and all(node.reported for node in self._nodes.values()):
-                return
-            if waiting:
-                wait(waiting, return_when=FIRST_COMPLETED)
 
     def begin(self) -> None:
         """Start the maintenance of models whose inputs are maintained, one for each free thread.
@@ -199,15 +225,54 @@ class Steps:
         First those with the longest chain of models below: the tick waits for it. The others can run beside the chain's
         end, which leaves processors idle.
         """
-        if self._is_over:
+        while self._ready and self._running < self._threads and not self._is_over:
+            node = self._by_position[heappop(self._ready)[1]]
+            if not node.reported and not node.above & self.failed:
+                node.index = self._count()
+                self._running += 1
+                node.maintained = self._submit(self._workers, node, self._note_maintained, self._maintain, node)
+
+    def _submit(
+        self,
+        pool: ThreadPoolExecutor,
+        node: _Node,
+        note: Callable[[_Node], None],
+        work: Callable[..., T],
+        *arguments: object,
+    ) -> Future[T]:
+        """Start work of a step in another thread; this thread notes its end."""
+        self._awaited += 1
+        future = pool.submit(work, *arguments)
+        future.add_done_callback(lambda _: self._events.put(partial(self._note, node, note)))
+        return future
+
+    def _note(self, node: _Node, note: Callable[[_Node], None]) -> None:
+        self._awaited -= 1
+        note(node)
+
+    def _note_events(self) -> None:
+        """Note the work that has ended, before its steps are checked, reported or followed by others."""
+        while not self._events.empty():
+            self._events.get()()
+
+    def _note_maintained(self, node: _Node) -> None:
+        kept = node.kept
+        assert kept is not None
+        self._unchecked[node.model.name] = node
+        self._running -= node.kind != "landing"
+        if kept.message is not None:
+            self._is_broken = True
             return
-        nodes = self._nodes.values()
-        running = sum(node.maintained is not None and node.kept is None for node in nodes)
-        ready = [node for node in nodes if node.maintained is None and not node.reported and self._may_begin(node)]
-        ready.sort(key=lambda node: self._chains[node.model.name], reverse=True)
-        for node in ready[: max(0, self._threads - running)]:
-            node.index = self._count()
-            node.maintained = self._workers.submit(self._maintain, node)
+        for below in self._below[node.model.name]:
+            below.unmaintained -= 1
+            self._begin_if_ready(below)
+
+    def _begin_if_ready(self, node: _Node) -> None:
+        if not node.unmaintained:
+            heappush(self._ready, (-self._chains[node.model.name], node.position))
+
+    def _note_checked(self, node: _Node) -> None:
+        heappush(self._reportable, node.position)
 
     def _maintain(self, node: _Node) -> _Maintained:
         """Report that a model starts, now that a thread is free for it, and maintain it."""
@@ -217,26 +282,16 @@ class Steps:
 
     def _advance(self) -> None:
         """Report what is done, so that `fail_fast` knows a failure before the next step begins."""
-        for node in self._nodes.values():
-            if node.kept is not None and node.checked is None and self._may_be_checked(node):
-                self._check(node)
+        self._note_events()
+        for node in [one for one in self._unchecked.values() if self._may_be_checked(one)]:
+            self._check(node)
         self._settle()
         self.begin()
-
-    def _may_begin(self, node: _Node) -> bool:
-        """Return whether all inputs are maintained; False as soon as one has failed."""
-        if node.above & self.failed:
-            return False
-        above = [self._nodes[name].kept for name in node.above if name in self._nodes]
-        return all(kept is not None and kept.message is None for kept in above)
 
     @property
     def _is_over(self) -> bool:
         """Return whether no further step begins, because one has failed, even if it isn't reported yet."""
-        if not self._fail_fast:
-            return False
-        kept = [node.kept for node in self._nodes.values()]
-        return bool(self.failed) or any(each is not None and each.message is not None for each in kept)
+        return self._fail_fast and (self._is_broken or bool(self.failed))
 
     def _may_be_checked(self, node: _Node) -> bool:
         """Return whether the tables of relationships are maintained or never will be; no step waits for itself."""
@@ -249,30 +304,43 @@ class Steps:
 
     def _check(self, node: _Node) -> None:
         """Start the checks of a maintained step; a failed one has nothing to check."""
-        kept = node.kept
+        kept = self._unchecked.pop(node.model.name).kept
         assert kept is not None
         if kept.message is None:
-            node.checked = self._checkers.submit(_checked, self.context, node.model, kept, node.sums)
+            work = partial(_checked, self.context, node.model, kept, node.sums)
+            node.checked = self._submit(self._checkers, node, self._note_checked, work)
         else:
             node.checked = Future()
             node.checked.set_result((_result(kept, node.model.name), NOTHING))
+            self._note_checked(node)
 
     def _settle(self) -> None:
         """Report the steps whose checks are done and whose inputs are all reported."""
-        moved = True
-        while moved:
-            moved, is_over = False, self._is_over
-            for node in self._nodes.values():
-                if node.reported or any(not self._nodes[name].reported for name in node.above if name in self._nodes):
-                    continue
-                skipped = bool(node.above & self.failed) or (is_over and node.maintained is None)
-                if skipped and node.maintained is None:
-                    node.index = node.index or self._count()
-                elif node.checked is None or not node.checked.done():
-                    continue
-                node.reported = moved = True
-                result, said = _skipped(node) if skipped or node.checked is None else node.checked.result()
-                self._finish(replace(result, index=node.index, total=self.total), said)
+        while True:
+            if self._is_over and not self._skips_rest:
+                self._skips_rest = True
+                for node in self._nodes.values():
+                    heappush(self._reportable, node.position)
+            if not self._reportable:
+                return
+            self._report(self._by_position[heappop(self._reportable)])
+
+    def _report(self, node: _Node) -> None:
+        """Report a step if its inputs are reported, and its checks are done or never will be."""
+        if node.reported or node.unreported:
+            return
+        skipped = bool(node.above & self.failed) or (self._is_over and node.maintained is None)
+        if skipped and node.maintained is None:
+            node.index = node.index or self._count()
+        elif node.checked is None or not node.checked.done():
+            return
+        node.reported = True
+        self._unreported -= 1
+        result, said = _skipped(node) if skipped or node.checked is None else node.checked.result()
+        self._finish(replace(result, index=node.index, total=self.total), said)
+        for below in self._below[node.model.name]:
+            below.unreported -= 1
+            heappush(self._reportable, below.position)
 
     def _count(self) -> int:
         self._next += 1

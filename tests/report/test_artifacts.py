@@ -11,7 +11,7 @@ import pytest
 
 from sqlrun.engine_api import Receipt
 from sqlrun.errors import SqlrunError
-from sqlrun.events import Event, NodeResult, StageReceipt, Started, TickResult
+from sqlrun.events import Event, NodeResult, StageReceipt, Started, Status, TickResult
 from sqlrun.report.run_results_file import Artifacts
 from sqlrun.runtime import atomic_files
 from sqlrun.version import __version__
@@ -39,6 +39,26 @@ class Clock:
 
 def read(folder: Path) -> Any:
     return json.loads((folder / "run_results.json").read_text())
+
+
+def test_many_steps_are_not_written_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write contains all results, so writes for each step would grow with the square of the steps."""
+    artifacts = Artifacts(tmp_path, "shop", Clock())
+    counts, put = list[int](), atomic_files.put
+
+    def counted(path: Path, text: str, *, synced: bool) -> None:
+        counts.append(len(json.loads(text)["results"]))
+        put(path, text, synced=synced)
+
+    monkeypatch.setattr(atomic_files, "put", counted)
+    monkeypatch.setattr("sqlrun.report.run_results_file.PAUSE", 3600.0)
+    for number in range(1, 1001):
+        status: Status = "error" if number == 700 else "success"
+        artifacts.emit(NodeResult(number, 1000, f"m{number}", "merge", status, 0.1))
+
+    assert counts == [*range(1, 101), 700]
+    artifacts.finish(TickResult(12, AS_OF, False, 4.5, (), ()))
+    assert counts[-1] == 1000
 
 
 def test_the_file_is_in_dbt_s_shape(tmp_path: Path) -> None:
