@@ -56,8 +56,12 @@ def promises(
                 checks.append(_never_null(column, place))
                 continue
             if word in UNIQUE and grain != (column,):
-                hint = f"Set `grain: [{column}]` above the columns: the grain makes rows unique."
-                reader.problem("SR110", place, f"`{word}` of column `{column}` contradicts the grain", hint)
+                why = f"contradicts the grain ({', '.join(grain)})" if grain else "isn't the only unique column"
+                hint = (
+                    f"Set `grain: [{column}]` above the columns: the grain makes rows unique. Check others by "
+                    "expect_column_values_to_be_unique in expectations/."
+                )
+                reader.problem("SR110", place, f"`{word}` of column `{column}` {why}", hint)
             elif word not in PLAIN:
                 hint = f"Use {KNOWN[key]} here. Write other checks in expectations/, under the model's path."
                 reader.problem("SR110", place, f"`{word}` isn't supported in `{key}` of a contract", hint)

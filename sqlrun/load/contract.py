@@ -81,7 +81,7 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
     """
     name = reader.text(node, "name")
     grain = reader.texts(node, "grain")
-    if not grain and not is_seed and len(unique := unique_columns(reader, node)) == 1:
+    if not grain and len(unique := unique_columns(reader, node)) == 1:
         grain = unique  # the grain is what makes rows unique
     found = columns(reader, node, f"`{name}`" if name else "the contract", grain, is_typed=is_seed)
     is_open = not is_seed and not all(column.type for column in found or [UNTYPED])

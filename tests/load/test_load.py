@@ -106,12 +106,24 @@ def test_a_unique_column_is_the_grain(tmp_path, tests, grain):
     assert project_files.project(write(tmp_path, files)).models[0].grain == grain
 
 
+def test_a_unique_column_is_the_grain_of_a_seed(tmp_path):
+    text = "seeds:\n  - {name: dishes, columns: [{name: a, data_type: int, data_tests: [unique, not_null]}]}\n"
+    files = {"seeds/dishes.yml": text, "seeds/dishes.csv": "a\n1\n2\n"}
+
+    assert project_files.project(write(tmp_path, files)).seeds[0].grain == ("a",)
+    assert codes(write(tmp_path, {"seeds/dishes.csv": "a\n1\n1\n"})) == ["SR113"]
+
+
 def test_two_unique_columns_are_no_grain(tmp_path):
     """Each of them alone would be one, and sqlrun checks one."""
     text = "models:\n  - name: orders\n    columns: [{name: a, tests: unique}, {name: b, tests: unique}]\n"
     files = {**models({"orders": "select 1 as a, 2 as b"}), "models/orders.yml": text}
 
-    assert codes(write(tmp_path, files)) == ["SR110", "SR110"]
+    with pytest.raises(ProjectError) as caught:
+        project_files.project(write(tmp_path, files))
+    assert [problem.message for problem in caught.value.problems] == [
+        "`unique` of column `a` isn't the only unique column", "`unique` of column `b` isn't the only unique column",
+    ]  # fmt: skip
 
 
 def test_a_unit_test_preserves_values_as_written(tmp_path):
