@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
+from deltalake.schema import PrimitiveType
 
 from sqlrun import pipeline, project_files
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -70,6 +74,74 @@ def test_fields_of_lines_may_have_capital_letters(tmp_path: Path) -> None:
 
     assert types(root, "clicks") == {"eventid": "string", "twoitems": "int"}
     assert types(root, "by_event") == {"eventid": "string", "most": "int"}
+
+
+STORED = {
+    "sums": (
+        "select percentile(price, 0.5) as middle, percentile_disc(0.5) within group (order by dish_id) as low,\n"
+        "  median(dish_id) as half, skewness(dish_id) as skew, percentile(price, array(0.0, 1.0)) as ends\n"
+        "from {{ ref('dishes') }}\n",
+        {"middle": "double", "low": "double", "half": "double", "skew": "double", "ends": "array<double>"},
+        [{"middle": 10.75, "low": 1.0, "half": 1.5, "skew": 0.0, "ends": [9.5, 12.0]}],
+    ),
+    "levels": (
+        "select dish_id, grouping(dish_id) as above, grouping_id() as level, sum(price) as price\n"
+        "from {{ ref('dishes') }} group by rollup (dish_id)\n",
+        {"dish_id": "int", "above": "tinyint", "level": "bigint", "price": "decimal(20,2)"},
+        [
+            {"dish_id": None, "above": 1, "level": 1, "price": Decimal("21.50")},
+            {"dish_id": 1, "above": 0, "level": 0, "price": Decimal("9.50")},
+            {"dish_id": 2, "above": 0, "level": 0, "price": Decimal("12.00")},
+        ],
+    ),
+    "named": (
+        "select d.dish_id, v.share, map_keys(map(v.word, d.price)) as words, map(v.word, d.price)['b'] as b,\n"
+        "  get(array(v.share), 0) as first\n"
+        "from {{ ref('dishes') }} as d join (values (1, 'a', 1), (2, 'b', 2.5)) as v(id, word, share)\n"
+        "  on d.dish_id = v.id\n",
+        {"dish_id": "int", "share": "decimal(11,1)", "words": "array<string>", "b": "decimal(10,2)",
+         "first": "decimal(11,1)"},
+        [
+            {"dish_id": 1, "share": Decimal("1.0"), "words": ["a"], "b": None, "first": Decimal("1.0")},
+            {"dish_id": 2, "share": Decimal("2.5"), "words": ["b"], "b": Decimal("12.00"), "first": Decimal("2.5")},
+        ],
+    ),
+    "numbers": (
+        "select dish_id, n, n & 1 as odd, extract(second from timestamp '2026-01-02 03:04:05.5') as seconds,\n"
+        "  date '2026-01-31' + interval 1 hour as later\n"
+        "from {{ ref('dishes') }} lateral view explode(sequence(1, dish_id)) l as n where dish_id = 2\n",
+        {"dish_id": "int", "n": "int", "odd": "int", "seconds": "decimal(8,6)", "later": "timestamp"},
+        [
+            {"dish_id": 2, "n": n, "odd": n % 2, "seconds": Decimal("5.500000"),
+             "later": datetime(2026, 1, 31, 1, tzinfo=timezone.utc)}
+            for n in (1, 2)
+        ],
+    ),
+}  # fmt: skip
+
+
+# Spark's names of the types that Delta's log calls something else.
+LOGGED = {"byte": "tinyint", "integer": "int", "long": "bigint"}
+
+
+@pytest.mark.slow
+@pytest.mark.disk
+def test_inferred_types_are_stored(tmp_path: Path) -> None:
+    """A table's log has the types that Spark would give, and the rows have Spark's values."""
+    root = project(tmp_path, {f"models/{name}.sql": sql for name, (sql, _, _) in STORED.items()})
+    site = Site(root, DuckDBEngine())
+    assert site.tick(START).published
+
+    for name, (_, kinds, rows) in STORED.items():
+        (log,) = Path(site.warehouse, name).glob("*/_delta_log")
+        fields = {field.name: field.type for field in DeltaTable(str(log.parent)).schema().fields}
+        stored = {name: kind.type for name, kind in fields.items() if isinstance(kind, PrimitiveType)}
+        assert types(root, name) == kinds
+        assert {column: LOGGED.get(kind, kind) for column, kind in stored.items() if column in kinds} == {
+            column: kind for column, kind in kinds.items() if not kind.startswith("array")
+        }
+        found = [{column: row[column] for column in kinds} for row in site.rows(name)]
+        assert sorted(map(repr, found)) == sorted(map(repr, rows))
 
 
 @pytest.mark.slow
