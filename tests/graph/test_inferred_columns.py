@@ -144,6 +144,104 @@ def test_inferred_types_are_stored(tmp_path: Path) -> None:
         assert sorted(map(repr, found)) == sorted(map(repr, rows))
 
 
+TIMES = {
+    "seeds/waits.csv": "id,began,ended,on_day\n1,2026-05-04 12:00:00,2026-05-04 12:40:00,2026-05-04\n",
+    "seeds/waits.yml": (
+        "seeds:\n  - name: waits\n    grain: [id]\n    columns:\n      - {name: id, data_type: int}\n"
+        "      - {name: began, data_type: timestamp}\n      - {name: ended, data_type: timestamp}\n"
+        "      - {name: on_day, data_type: date}\n"
+    ),
+}
+SECONDS = "Write timestampdiff(second, waits.began, waits.ended) as x, or another unit."
+NUMBER = "Write a number, such as timestampdiff(second, begin, end) as x."
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("select id, ended - began as x from {{ ref('waits') }}", SECONDS),
+        ("select id, cast(ended - began as interval day to second) as x from {{ ref('waits') }}", SECONDS),
+        (
+            "select id, current_date() - on_day as x from {{ ref('waits') }}",
+            "Write datediff(current_date, waits.on_day) as x, the number of days.",
+        ),
+        ("select max(ended - began) as x from {{ ref('waits') }}", NUMBER),
+        ("select id, -(interval 1 day) * 2 as x from {{ ref('waits') }}", NUMBER),
+        ("select id, interval 1 day + interval 2 hours as x from {{ ref('waits') }}", NUMBER),
+        ("select id, make_interval(1) as x from {{ ref('waits') }}", NUMBER),
+        ("with w as (select id, ended - began as y from {{ ref('waits') }}) select id, w.y as x from w", NUMBER),
+        (
+            "select id, coalesce(ended - began, interval 0 seconds) as x from {{ ref('waits') }} union all "
+            "select id, null from {{ ref('waits') }}",
+            NUMBER,
+        ),
+    ],
+)
+def test_an_interval_is_no_column(query: str, hint: str, tmp_path: Path) -> None:
+    """No cast helps, so another advice is given."""
+    with pytest.raises(ProjectError) as raised:
+        pipeline.prepare(project(tmp_path, {**TIMES, "models/gaps.sql": query + "\n"}))
+    (problem,) = raised.value.problems
+
+    assert (problem.code, problem.message) == ("SR312", "column `x` is an interval, which a Delta table can't store")
+    assert problem.hint == hint
+
+
+@pytest.mark.parametrize(
+    "item", ["array()", "decode(id, 1, id)", "struct(null as y)", "on_day + make_interval(0, 1)", "max(null)"]
+)
+def test_what_is_no_interval_can_be_cast(item: str, tmp_path: Path) -> None:
+    """A type that isn't known for another reason."""
+    query = f"select {item} as x from {{{{ ref('waits') }}}}\n"
+    with pytest.raises(ProjectError) as raised:
+        pipeline.prepare(project(tmp_path, {**TIMES, "models/gaps.sql": query}))
+
+    assert [problem.hint.split(",")[0] for problem in raised.value.problems] == ["Write cast(... as TYPE) as x"]
+
+
+@pytest.mark.parametrize(
+    ("item", "message", "hint"),
+    [
+        ("explode_outer(map('a', id))", "explode_outer() of a map returns two columns", "map_entries"),
+        ("inline(array(struct(id, began)))", "inline() returns a column for each field", "explode(x)"),
+    ],
+)
+def test_a_generator_of_several_columns_is_no_column(item: str, message: str, hint: str, tmp_path: Path) -> None:
+    query = f"select id, {item} as x from {{{{ ref('waits') }}}}\n"
+    with pytest.raises(ProjectError) as raised:
+        pipeline.prepare(project(tmp_path, {**TIMES, "models/gaps.sql": query}))
+    (problem,) = raised.value.problems
+
+    assert (problem.code, message in problem.message, hint in problem.hint) == ("SR312", True, True)
+
+
+@pytest.mark.parametrize("kind", ["interval", "interval day to second", "array<interval day>", "struct<a:interval>"])
+def test_a_contract_can_not_promise_an_interval(kind: str, tmp_path: Path) -> None:
+    """Delta has no such type: a build would fail at its first tick."""
+    files = {
+        "models/gaps.sql": "select ended - began as x from {{ ref('waits') }}\n",
+        "models/gaps.yml": f"models:\n  - name: gaps\n    columns:\n      - {{name: x, data_type: '{kind}'}}\n",
+    }
+    with pytest.raises(ProjectError) as raised:
+        pipeline.prepare(project(tmp_path, {**TIMES, **files}))
+
+    assert [(problem.code, str(problem.place)) for problem in raised.value.problems] == [
+        ("SR309", "models/gaps.yml:4:9")
+    ]
+    assert raised.value.problems[0].message == f"column `x` is `{kind}`, which a Delta table can't store"
+
+
+def test_a_field_may_be_called_interval(tmp_path: Path) -> None:
+    files = {
+        "models/gaps.sql": "select struct(id as interval) as x from {{ ref('waits') }}\n",
+        "models/gaps.yml": (
+            "models:\n  - name: gaps\n    columns:\n      - {name: x, data_type: 'struct<interval:int>'}\n"
+        ),
+    }
+
+    assert types(project(tmp_path, {**TIMES, **files}), "gaps") == {"x": "struct<interval:int>"}
+
+
 @pytest.mark.slow
 def test_a_contract_may_list_a_part(tmp_path: Path) -> None:
     """What it says of a column holds, and the type that it leaves out is inferred."""
