@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlrun.parse.type_check import Walk, literal_beside
+from sqlrun.parse.type_check import Walk
 from sqlrun.transpile import spark_types as spark
-from sqlrun.transpile.spark_types import Kind
+from sqlrun.transpile.spark_types import Kind, literal_beside
 from sqlrun.transpile.trees import every
 
 # Calls of two numbers that sqlglot has no class for, and whose digits depend on their types.

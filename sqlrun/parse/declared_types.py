@@ -1,4 +1,4 @@
-"""Validate the column types of contracts: Spark SQL types with field names that can be stored. Pure."""
+"""Validate the column types of contracts: Spark SQL types that can be stored, as can the names of fields. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boole
 
 
 def problems(project: Project) -> Iterable[Problem]:
-    """Yield problems: types that Spark SQL doesn't have (SR309), and fields with invalid names (SR738)."""
+    """Yield problems: types that Spark SQL or Delta doesn't have (SR309), and fields with invalid names (SR738)."""
     listed: tuple[Model | Seed | Source, ...] = (*project.models, *project.seeds, *project.sources)
     # A type that could not be inferred is another problem.
     for column in (column for noun in listed for column in noun.columns if column.type):
@@ -53,6 +53,10 @@ def problems(project: Project) -> Iterable[Problem]:
             hint = "Use a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
             hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
+        elif _has_interval(column.type):
+            message = f"column `{column.name}` is `{column.type}`, which a Delta table can't store"
+            hint = "Use bigint, for a number of seconds: timestampdiff(second, begin, end)."
+            yield Problem("SR309", column.place, message, hint)
         elif fault := _field_fault(column.type):
             yield Problem("SR738", column.place, f"a field name in column `{column.name}` {fault}", ANOTHER)
 
@@ -60,6 +64,15 @@ def problems(project: Project) -> Iterable[Problem]:
 def types_of(columns: Iterable[Column]) -> dict[str, str]:
     """Return the type of each column; `string` for an invalid one, which `problems` reports."""
     return {column.name: column.type if is_type(column.type) else "string" for column in columns}
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_interval(text: str) -> bool:
+    """Return whether a type is an interval, or has one inside it."""
+    if "interval" not in text.lower():
+        return False
+    parts = exp.DataType.build(text, dialect=DIALECT).find_all(exp.DataType)
+    return any(part.this == exp.DType.INTERVAL or isinstance(part.this, exp.Interval) for part in parts)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -121,7 +121,7 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     """
     walk = walked(rendered, schema, admitted)
     columns = tuple(walk.tree.named_selects)
-    problems = list(select_list.problems(rendered, columns, walk.tree))
+    problems = list(select_list.problems(rendered, columns, walk.tree, walk))
     if rendered.config.enforced and not problems:
         problems = list(misfits(rendered, walk))
     problems += [

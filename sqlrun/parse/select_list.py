@@ -1,4 +1,4 @@
-"""Compare a query's columns with the contract (SR306 to SR308), and add the columns of a history. Pure."""
+"""Compare a query's columns with the contract (SR306 to SR308, SR312), and add the columns of a history. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,28 @@ from collections.abc import Iterable
 from typing import cast
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
 
 from sqlrun.errors import Problem
+from sqlrun.parse.function_types import SAME, WIDEST, span
+from sqlrun.parse.functions import function_name
 from sqlrun.parse.located_problems import at
+from sqlrun.parse.scopes import selects as branches
+from sqlrun.parse.scopes import source_of, written
+from sqlrun.parse.type_check import LONGEST, Walk
+from sqlrun.parse.unsupported_syntax import GENERATOR, NESTED
 from sqlrun.project import HISTORY, Config, Rendered
+from sqlrun.transpile import spark_types as spark
 from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.spark_types import Kind
 
 # The name of the analyst's query inside a history's.
 VERSIONS = "versions"
+_TIMES = (spark.DATE, spark.TIMESTAMP, spark.TIMESTAMP_NTZ)
+# Nodes that return an interval for intervals.
+_OF_INTERVALS = (
+    *SAME, *WIDEST, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Abs, exp.Sum, exp.Avg, exp.Median,
+)  # fmt: skip
 
 
 def with_versions(tree: exp.Query, config: Config) -> exp.Query:
@@ -44,15 +58,20 @@ def without_versions(tree: exp.Expr, config: Config) -> exp.Expr:
     return inner.copy()
 
 
-def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
-    """Yield the columns that the contract or the query lacks, and duplicate columns."""
+def problems(
+    rendered: Rendered, columns: tuple[str, ...], tree: exp.Query, walk: Walk | None = None
+) -> Iterable[Problem]:
+    """Yield the columns that the contract or the query lacks, duplicate columns, and those without a type.
+
+    `walk` has the types of the tree.
+    """
     model = rendered.model
     declared = [column.name for column in model.columns]
-    written = without_versions(tree, rendered.config)
-    if written is not tree:
+    query = without_versions(tree, rendered.config)
+    if query is not tree:
         # Another problem reports the ones of these columns that the contract lacks.
         columns = tuple(name for name in columns if name in declared or name not in rendered.config.version_columns)
-    selects = {s.alias_or_name: s for s in cast(exp.Query, written).selects}
+    selects = {s.alias_or_name: s for s in cast(exp.Query, query).selects}
     nameless = [name for name in columns if name not in declared and _is_nameless(selects.get(name))]
     for name in nameless:
         item = selects[name].unalias()
@@ -66,8 +85,7 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
             message = f"column `{name}` is not in the contract of `{model.name}`"
             yield at("SR306", rendered, selects.get(name), message, hint)
         elif name in untyped:
-            hint = f"Write cast(... as TYPE) as {name}, or list the column with its data_type in a contract."
-            yield at("SR312", rendered, selects.get(name), f"the type of column `{name}` can't be inferred", hint)
+            yield at("SR312", rendered, selects.get(name), *_untyped(name, selects.get(name), walk))
     for column in model.columns if not nameless else ():
         if column.name not in columns:
             listed = {c.name for c in model.columns if c.place.file != model.file}
@@ -80,7 +98,7 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
             yield Problem("SR307", column.place, message, hint)
     for name in sorted({c for c in columns if columns.count(c) > 1}):
         message, hint = f"duplicate output column `{name}`", "Give one of them another alias."
-        if written is not tree and name in rendered.config.version_columns:
+        if query is not tree and name in rendered.config.version_columns:
             message = f"the history `{model.name}` has a column `{name}` that sqlrun computes"
             hint = "Give the query's column another alias, and list it in the contract."
         yield at("SR308", rendered, selects.get(name), message, hint)
@@ -97,3 +115,60 @@ def _is_nameless(item: exp.Expr | None) -> bool:
     if not isinstance(item, exp.Alias) or isinstance(item.this, exp.Column | exp.Dot):
         return False
     return "line" not in item.args["alias"].meta
+
+
+def _untyped(name: str, item: exp.Expr | None, walk: Walk | None) -> tuple[str, str]:
+    """Return what is wrong with a column without a type, and what to write instead."""
+    value = item.unalias() if item is not None else None
+    if isinstance(value, exp.Inline):
+        return "inline() returns a column for each field of a struct", NESTED
+    if isinstance(value, exp.Explode) and walk is not None and _is_map(walk.anywhere(value.this)):
+        return f"{function_name(value)}() of a map returns two columns, the key and the value", GENERATOR
+    if value is None or walk is None or not _is_interval(value, walk):
+        hint = f"Write cast(... as TYPE) as {name}, or list the column with its data_type in a contract."
+        return f"the type of column `{name}` can't be inferred", hint
+    message = f"column `{name}` is an interval, which a Delta table can't store"
+    value = value.this if isinstance(value, exp.Cast) else value
+    if isinstance(value, exp.Sub) and _is_between_times(value, walk):
+        later, earlier = written(value.this), written(value.expression)
+        days = {walk.anywhere(value.this), walk.anywhere(value.expression)} == {spark.DATE}
+        if len(later) + len(earlier) <= LONGEST:
+            if days:
+                return message, f"Write datediff({later}, {earlier}) as {name}, the number of days."
+            return message, f"Write timestampdiff(second, {earlier}, {later}) as {name}, or another unit."
+    return message, f"Write a number, such as timestampdiff(second, begin, end) as {name}."
+
+
+def _is_map(kind: Kind | None) -> bool:
+    return kind is not None and kind.name == "map"
+
+
+def _is_interval(value: exp.Expr, walk: Walk) -> bool:
+    """Return whether a value is an interval, as far as that is known."""
+    if span(value) is not None:
+        return True
+    if isinstance(value, exp.Column):
+        return any(_is_interval(origin, walk) for origin in _origins(value, walk))
+    if isinstance(value, exp.Sub) and _is_between_times(value, walk):
+        return True
+    operands = list(value.iter_expressions()) if isinstance(value, _OF_INTERVALS) else []
+    if isinstance(value, exp.Add | exp.Sub) and any(walk.anywhere(operand) in _TIMES for operand in operands):
+        return False
+    return any(_is_interval(operand, walk) for operand in operands)
+
+
+def _is_between_times(value: exp.Sub, walk: Walk) -> bool:
+    return all(walk.anywhere(operand) in _TIMES for operand in (value.this, value.expression))
+
+
+def _origins(column: exp.Column, walk: Walk) -> list[exp.Expr]:
+    """Return the expressions that a column of a subquery or a CTE is made of."""
+    scope = walk.scopes.inner.get(id(column.parent_select))
+    source = source_of(scope, column.table) if scope is not None else None
+    if not isinstance(source, Scope) or not isinstance(source.expression, exp.Query):
+        return []
+    names = source.expression.named_selects
+    if column.name not in names:
+        return []
+    queries = [cast(exp.Query, branch.expression) for branch in branches(source)]
+    return [query.selects[names.index(column.name)].unalias() for query in queries]

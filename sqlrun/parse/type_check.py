@@ -7,7 +7,6 @@ unknown (None), and an unknown type is never an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import cast
 
@@ -16,21 +15,24 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope
 
 from sqlrun.errors import Problem
-from sqlrun.parse.function_types import BY_UNIT, FIXED, FIXED_NAMES, SAME, TEXTS, WIDEST, of_array
+from sqlrun.parse import function_types as functions
+from sqlrun.parse.function_types import FIXED, SAME, WIDEST
 from sqlrun.parse.scopes import Scopes, lateral_columns, scopes_of, selects, source_of, written
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Rendered
 from sqlrun.transpile import spark_types as spark
-from sqlrun.transpile.spark_types import Kind
+from sqlrun.transpile.spark_types import Kind, literal_beside, whole
 from sqlrun.transpile.trees import place_of
 
 Tables = Mapping[str, Mapping[str, Mapping[str, str]]]
 # The parameters of a lambda (`x -> ...`) with their types.
 Bound = Mapping[str, Kind | None]
-DAYS = {"DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "YEAR", "YEARS"}
 LONGEST = 60
 # Calls that compute as an operator does.
-CALCULATED: Mapping[str, type[exp.Expr]] = {"pmod": exp.Mod, "try_divide": exp.Div}
+CALCULATED: Mapping[str, type[exp.Expr]] = {
+    "pmod": exp.Mod, "try_add": exp.Add, "try_divide": exp.Div, "try_mod": exp.Mod, "try_multiply": exp.Mul,
+    "try_subtract": exp.Sub,
+}  # fmt: skip
 
 
 def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
@@ -130,26 +132,45 @@ class Walk:
                 return declared_type(text) if text else None
             case Scope() if isinstance(source.expression, exp.Lateral):
                 return self._lateral(source, column.name)
+            case Scope() if isinstance(source.expression, exp.Values):
+                return self._row_value(source, column.name)
             case Scope() if isinstance(source.expression, exp.Query):
                 names = source.expression.named_selects
                 return self.outputs(source)[names.index(column.name)] if column.name in names else None
             case _:
                 return None
 
+    def _row_value(self, scope: Scope, name: str) -> Kind | None:
+        """Return the type of a column of VALUES."""
+        alias = scope.expression.args.get("alias")
+        names = [column.name for column in alias.columns] if alias is not None else []
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in scope.expression.expressions]
+        if name not in names or any(len(row) != len(names) for row in rows):
+            return None
+        return spark.widest(self.of(row[names.index(name)], scope, {}) for row in rows)
+
     def _lateral(self, scope: Scope, name: str) -> Kind | None:
         lateral = cast(exp.Lateral, scope.expression)
-        call, names = lateral.this, lateral_columns(lateral)
-        if name not in names or not isinstance(call, exp.Explode | exp.Inline) or call.expressions:
-            return None
-        kind = self.of(call.this, scope, {})
+        names, added = lateral_columns(lateral), self._generated(lateral.this, scope)
+        return added[names.index(name)] if name in names and len(added) == len(names) else None
+
+    def _generated(self, call: exp.Expr, scope: Scope) -> tuple[Kind | None, ...]:
+        """Return the types of the columns that a generator returns; () if they aren't known."""
+        if isinstance(call, exp.Stack):
+            return functions.stacked(whole(call.this), [self.of(value, scope, {}) for value in call.expressions])
+        is_inline = isinstance(call, exp.Inline)
+        if isinstance(call, exp.Anonymous) and call.name.lower() == "inline_outer" and len(call.expressions) == 1:
+            is_inline, value = True, call.expressions[0]
+        elif isinstance(call, exp.Explode | exp.Inline) and not call.expressions:
+            value = call.this
+        else:
+            return ()
+        kind = self.of(value, scope, {})
         if kind is None or kind.name not in ("array", "map"):
-            return None
-        added = kind.parts
-        if isinstance(call, exp.Inline):
-            added = added[0].parts
-        elif isinstance(call, exp.Posexplode | exp.PosexplodeOuter):
-            added = (spark.INT, *added)
-        return added[names.index(name)] if len(added) == len(names) else None
+            return ()
+        if is_inline:
+            return kind.parts[0].parts
+        return (spark.INT, *kind.parts) if isinstance(call, exp.Posexplode | exp.PosexplodeOuter) else kind.parts
 
     def of(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         """Return the type of an expression in a scope; `bound` has the types of lambda parameters."""
@@ -175,17 +196,19 @@ class Walk:
 
     def _parameters(self, one: exp.Lambda, scope: Scope, bound: Bound) -> dict[str, Kind | None]:
         """Return the types of a lambda's parameters."""
-        names, owner = [e.name for e in one.expressions], one.parent
-        array = self.of(owner.this, scope, bound) if owner is not None and isinstance(owner.this, exp.Expr) else None
-        element = array.parts[0] if array is not None and array.name == "array" else None
+        owner, kinds = one.parent, tuple[Kind | None, ...]()
         if isinstance(owner, exp.Reduce):
             # The accumulator has the type of the initial value, or Spark refuses the call.
-            kinds = [self.of(owner.args["initial"], scope, bound), element if one.arg_key == "merge" else None]
-        elif isinstance(owner, exp.Transform | exp.ArrayFilter):
-            kinds = [element, spark.INT]
-        else:
-            kinds = [element] if len(names) == 1 else []
+            kinds = (self.of(owner.args["initial"], scope, bound), _item(self.of(owner.this, scope, bound)))
+        elif isinstance(owner, exp.Func):
+            kinds = functions.parameters(owner, self._beside(owner, scope, bound))
+        names = [parameter.name for parameter in one.expressions]
         return {name: kinds[at] if at < len(kinds) else None for at, name in enumerate(names)}
+
+    def _beside(self, owner: exp.Expr, scope: Scope, bound: Bound) -> list[Kind | None]:
+        """Return the types of a function's arguments that are no lambdas."""
+        values = owner.expressions if isinstance(owner, exp.Anonymous) else [owner.this]
+        return [self.of(value, scope, bound) for value in values if not isinstance(value, exp.Lambda)]
 
     def _of(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         match node:
@@ -194,7 +217,7 @@ class Walk:
             case exp.Identifier():
                 return bound.get(node.name)
             case exp.Literal():
-                return _literal(node)
+                return spark.of_literal(node)
             case exp.Null():
                 return spark.VOID
             case exp.Cast():
@@ -202,7 +225,7 @@ class Walk:
             case exp.Boolean() | exp.Predicate() | exp.Connector() | exp.Not():
                 return spark.BOOLEAN
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
-                return self._arithmetic(node, scope, bound)
+                return self._computed(type(node), node.this, node.args["expression"], scope, bound)
             case exp.Dot():
                 return _field(self.of(node.this, scope, bound), node.expression.name)
             case exp.Bracket():
@@ -212,27 +235,33 @@ class Walk:
             case exp.Anonymous() if node.name.lower() in CALCULATED and len(node.expressions) == 2:
                 left, right = node.expressions
                 return self._computed(CALCULATED[node.name.lower()], left, right, scope, bound)
-            case exp.Anonymous():
-                return self._named(node.name.lower(), [self.of(value, scope, bound) for value in node.expressions])
             case exp.Transform() | exp.Reduce() | exp.ArrayFilter():
                 return self._lambda(node, scope, bound)
+            case exp.Anonymous() if node.expressions and isinstance(node.expressions[-1], exp.Lambda):
+                return functions.FIXED_NAMES.get(node.name.lower()) or self._lambda(node, scope, bound)
+            case exp.Anonymous() | exp.AnonymousAggFunc() | exp.WithinGroup():
+                return self._named(node, scope, bound)
             case _:
                 return self._function(node, scope, bound)
 
-    def _named(self, name: str, kinds: list[Kind | None]) -> Kind | None:
-        """Return the type of a call without a class in sqlglot."""
-        if name in BY_UNIT:
-            return BY_UNIT[name][len(kinds) == 3]
-        if name in TEXTS:
-            return spark.STRING if kinds and kinds[0] == spark.STRING else None
-        return FIXED_NAMES.get(name) or of_array(name, kinds)
+    def _named(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        """Return the type of a call without a class in sqlglot, or of one with WITHIN GROUP."""
+        call = node.this if isinstance(node, exp.WithinGroup) else node
+        if not isinstance(call, exp.Anonymous | exp.AnonymousAggFunc):
+            return self.of(call, scope, bound)
+        kinds = [self.of(value, scope, bound) for value in call.expressions]
+        if call.name.lower() == "percentile" and len(kinds) > 1:
+            return functions.percentile(kinds[0], kinds[1])
+        if call is not node and call.name.lower() in ("percentile_cont", "percentile_disc") and kinds:
+            return functions.percentile(self.of(node.expression.expressions[0].this, scope, bound), kinds[0])
+        return functions.of_call(call.name.lower(), kinds, call.expressions)
 
     def _function(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         fixed = FIXED.get(type(node))
         if fixed is not None:
             return fixed
         if type(node) in SAME:
-            return self.of(node.this, scope, bound)
+            return _counted(node, self, scope, bound)
         if type(node) in WIDEST:
             return spark.widest(self.of(value, scope, bound) for value in _values(node))
         if isinstance(node, exp.Array):
@@ -240,6 +269,63 @@ class Walk:
         if isinstance(node, exp.Struct):
             return self._struct(node, scope, bound)
         kind = self.of(node.this, scope, bound) if isinstance(node.this, exp.Expr) else None
+        if isinstance(node, exp.AggFunc):
+            return self._aggregate(node, kind, scope, bound)
+        match node:
+            case exp.Floor() | exp.Ceil() if not node.args.get("decimals"):
+                return spark.floored(kind)
+            case exp.Floor() | exp.Ceil() if kind is not None and kind.name == "decimal":
+                digits = whole(node.args["decimals"])
+                return spark.rounded(kind, digits) if digits is not None else None
+            case exp.Round() if node.args.get("decimals") is None or whole(node.args["decimals"]) is not None:
+                return spark.rounded(kind, whole(node.args.get("decimals")) or 0)
+            case exp.Neg() | exp.Abs():
+                value = whole(node)
+                return (spark.sized(value) if value is not None else kind) if spark.is_number(kind) else None
+            case exp.BitwiseAnd() | exp.BitwiseOr() | exp.BitwiseXor():
+                widest = spark.widest([kind, self.of(node.expression, scope, bound)])
+                return widest if spark.is_integer(widest) else None
+            case exp.BitwiseNot():
+                return kind if spark.is_integer(kind) else None
+            case exp.BitwiseLeftShift() | exp.BitwiseRightShift():
+                return functions.shifted(kind)
+            case exp.Extract():
+                return functions.part_of_time(node.name, self.of(node.expression, scope, bound))
+            case exp.Concat() | exp.DPipe():
+                parts = node.expressions or [node.this, node.expression]
+                return functions.joined([self.of(part, scope, bound) for part in parts])
+            case exp.Substring():
+                return functions.text_of([kind])
+            case exp.Overlay():
+                return functions.text_of([kind, self.of(node.expression, scope, bound)])
+            case _:
+                return self._nested(node, kind, scope, bound)
+
+    def _nested(self, node: exp.Expr, kind: Kind | None, scope: Scope, bound: Bound) -> Kind | None:
+        """Return the type of a function of arrays or maps; `kind` is that of its first argument."""
+        match node:
+            case exp.Flatten() | exp.Explode() | exp.ArrayMax() | exp.ArrayMin():
+                return _item(kind)
+            case exp.VarMap() | exp.Map():
+                keys, values = (self.of(node.args[key], scope, bound) for key in ("keys", "values"))
+                return spark.mapping(_item(keys), _item(values))
+            case exp.MapKeys():
+                return spark.array(kind.parts[0]) if kind and kind.name == "map" else None
+            case exp.MapFromEntries():
+                return functions.of_entries(kind)
+            case exp.GenerateSeries():
+                step = node.args.get("step")
+                first, last = (self.of(node.args[key], scope, bound) for key in ("start", "end"))
+                stepped = self.of(step, scope, bound) if step is not None else spark.VOID
+                return functions.sequence(first, last, stepped)
+            case exp.ArrayAppend() | exp.ArrayPrepend():
+                return functions.added(kind, self.of(node.expression, scope, bound))
+            case exp.Reverse():
+                return functions.reversed_of(kind)
+            case _:
+                return None
+
+    def _aggregate(self, node: exp.AggFunc, kind: Kind | None, scope: Scope, bound: Bound) -> Kind | None:
         match node:
             case exp.Sum():
                 return spark.summed(_counted(node, self, scope, bound))
@@ -249,55 +335,25 @@ class Walk:
                 return spark.averaged(self.of(node.expression, scope, bound))
             case exp.RegrAvgy():
                 return spark.averaged(kind)
-            case exp.Floor() | exp.Ceil() if not node.args.get("decimals"):
-                return spark.floored(kind)
-            case exp.Floor() | exp.Ceil() if kind is not None and kind.name == "decimal":
-                digits = _whole(node.args["decimals"])
-                return spark.rounded(kind, digits) if digits is not None else None
-            case exp.Neg() | exp.Abs():
-                return (_sized(_whole(node)) or kind) if spark.is_number(kind) else None
-            case exp.RegexpSplit():
-                return spark.array(spark.STRING)
-            case exp.Flatten():
-                return _element(kind) if kind and kind.name == "array" else None
-            case exp.VarMap():
-                keys, values = (self.of(node.args[key], scope, bound) for key in ("keys", "values"))
-                return spark.mapping(_element(keys), _element(values))
-            case exp.Round() if node.args.get("decimals") is None or _whole(node.args["decimals"]) is not None:
-                return spark.rounded(kind, _whole(node.args.get("decimals")) or 0)
             case exp.ArrayAgg() | exp.ArrayUniqueAgg():
                 return spark.array(_counted(node, self, scope, bound))
-            case exp.Concat() if kind is None and node.expressions:
-                return self._joined(node, scope, bound)
-            case exp.Substring() | exp.DPipe():
-                return self._text(node, scope, bound)
-            case exp.Explode() | exp.ArrayMax() | exp.ArrayMin():
-                return _element(kind) if kind and kind.name == "array" else None
-            case exp.MapKeys():
-                return spark.array(kind.parts[0]) if kind and kind.name == "map" else None
+            case exp.Median():
+                return spark.DOUBLE if spark.is_number(kind) else None
+            case exp.ApproxQuantile():
+                return functions.percentile(kind, self.of(node.args["quantile"], scope, bound), exact=False)
+            case exp.GroupConcat():
+                return spark.STRING if _counted(node, self, scope, bound) == spark.STRING else None
             case _:
                 return None
-
-    def _joined(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of concat(), which joins texts or arrays."""
-        joined = spark.widest(self.of(part, scope, bound) for part in node.expressions)
-        return joined if joined is not None and joined.name in ("string", "array") else None
-
-    def _text(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of functions that take texts, but also arrays or bytes: known for texts alone."""
-        parts = node.expressions or [p for p in (node.this, node.args.get("expression")) if p is not None]
-        kinds = [self.of(part, scope, bound) for part in parts]
-        return spark.STRING if all(kind == spark.STRING for kind in kinds) else None
-
-    def _arithmetic(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        left, right = node.this, node.args["expression"]
-        if isinstance(node, exp.Add | exp.Sub) and isinstance(right, exp.Interval):
-            return _moved(self.of(left, scope, bound), right)
-        return self._computed(type(node), left, right, scope, bound)
 
     def _computed(
         self, operator: type[exp.Expr], left: exp.Expr, right: exp.Expr, scope: Scope, bound: Bound
     ) -> Kind | None:
+        span, moved = functions.span(right), left
+        if span is None and operator is exp.Add:
+            span, moved = functions.span(left), right
+        if span is not None and operator in (exp.Add, exp.Sub):
+            return functions.moved(self.of(moved, scope, bound), span)
         one, other = self.of(left, scope, bound), self.of(right, scope, bound)
         if one is None or other is None:
             return None
@@ -306,20 +362,24 @@ class Walk:
             return spark.multiply(one, other)
         if operator is exp.Div:
             return spark.divide(one, other)
-        return spark.remainder(one, other) if operator is exp.Mod else spark.add(one, other)
+        if operator is exp.Mod:
+            return spark.remainder(one, other)
+        return spark.add(one, other) or functions.days_later(one, other, either=operator is exp.Add)
 
     def _lambda(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of transform(), filter() and aggregate(), whose lambdas name an array's elements."""
-        array = self.of(node.this, scope, bound)
+        """Return the type of a function whose lambda names elements or entries."""
         if isinstance(node, exp.ArrayFilter):
-            return array
-        if isinstance(node, exp.Reduce):
-            return None if node.args.get("finish") else self.of(node.args["initial"], scope, bound)
-        body = node.args.get("expression")
-        if not isinstance(body, exp.Lambda) or array is None or array.name != "array":
+            return self.of(node.this, scope, bound)
+        if isinstance(node, exp.Reduce) and not node.args.get("finish"):
+            return self.of(node.args["initial"], scope, bound)
+        body = node.expressions[-1] if isinstance(node, exp.Anonymous) else node.args.get("expression")
+        body = node.args["finish"] if isinstance(node, exp.Reduce) else body
+        if not isinstance(body, exp.Lambda):
             return None
-        inner = dict(zip([e.name for e in body.expressions], [array.parts[0], spark.INT], strict=False))
-        return spark.array(self.of(body.this, scope, {**bound, **inner}))
+        found = self.of(body.this, scope, {**bound, **self._parameters(body, scope, bound)})
+        if isinstance(node, exp.Reduce):
+            return found
+        return functions.of_lambda(node, self._beside(node, scope, bound), found)
 
     def _struct(self, node: exp.Struct, scope: Scope, bound: Bound) -> Kind | None:
         fields: list[tuple[str, Kind | None]] = []
@@ -347,57 +407,12 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _counted(node: exp.Expr, walk: Walk, scope: Scope, bound: Bound) -> Kind | None:
-    """Return the type of an aggregate's argument, with or without DISTINCT."""
+    """Return the type of an aggregate's argument, with or without DISTINCT and ORDER BY."""
     value = node.this
-    if isinstance(value, exp.Distinct):
-        value = value.expressions[0] if len(value.expressions) == 1 else None
+    while isinstance(value, exp.Distinct | exp.Order):
+        values = value.expressions if isinstance(value, exp.Distinct) else [value.this]
+        value = values[0] if len(values) == 1 else None
     return walk.of(value, scope, bound) if isinstance(value, exp.Expr) else None
-
-
-def _literal(node: exp.Literal) -> Kind | None:
-    if node.is_string:
-        return spark.STRING
-    if "e" in node.name.lower():
-        return spark.DOUBLE
-    return _sized(int(node.name)) if node.is_int else _digits(Decimal(node.name))
-
-
-def _sized(value: int | None) -> Kind | None:
-    """Return the type of an integer literal: the smallest that holds it, from int up."""
-    if value is None:
-        return None
-    if -(2**31) <= value < 2**31:
-        return spark.INT
-    return spark.BIGINT if -(2**63) <= value < 2**63 else spark.decimal(len(str(abs(value))), 0)
-
-
-def _digits(value: Decimal) -> Kind:
-    _, digits, exponent = value.as_tuple()
-    scale = -int(exponent)
-    return spark.decimal(max(len(digits), scale), scale)
-
-
-def literal_beside(node: exp.Expr, kind: Kind, other: Kind) -> Kind:
-    """Return an operand's type; an integer literal beside a decimal has only the digits that it needs."""
-    value = _whole(node)
-    return _digits(Decimal(value)) if value is not None and other.name == "decimal" else kind
-
-
-def _whole(node: exp.Expr | None) -> int | None:
-    """Return the value of an integer literal with or without a sign; None for other expressions."""
-    sign = 1
-    while isinstance(node, exp.Paren | exp.Neg):
-        sign = -sign if isinstance(node, exp.Neg) else sign
-        node = node.this
-    return sign * int(node.name) if isinstance(node, exp.Literal) and node.is_int else None
-
-
-def _moved(kind: Kind | None, interval: exp.Interval) -> Kind | None:
-    """Return the type of a time plus or minus an interval."""
-    if kind == spark.TIMESTAMP:
-        return kind
-    unit = interval.args.get("unit")
-    return kind if kind == spark.DATE and unit is not None and unit.name.upper() in DAYS else None
 
 
 def _field(kind: Kind | None, name: str) -> Kind | None:
@@ -408,6 +423,10 @@ def _field(kind: Kind | None, name: str) -> Kind | None:
         return None
     named = dict(zip((field.lower() for field in kind.fields), kind.parts, strict=True))
     return named.get(name.lower())
+
+
+def _item(kind: Kind | None) -> Kind | None:
+    return kind.parts[0] if kind is not None and kind.name == "array" else None
 
 
 def _element(kind: Kind | None) -> Kind | None:

@@ -78,7 +78,12 @@ def _tables(tree: exp.Expr) -> Iterable[Found]:
             yield lateral, "LATERAL subqueries aren't supported", LATERAL
     for values in every(tree, exp.Values):
         alias = values.args.get("alias")
-        if alias is None or not alias.columns:
+        # sqlglot reads the name of the table as that of the last value.
+        single = [row.expressions[0] for row in values.expressions if len(row.expressions) == 1]
+        bare = next((value for value in single if isinstance(value, exp.Alias)), None)
+        if bare is not None:
+            yield bare, "VALUES without parentheses isn't supported", "Write each row so: `values (1), (2) as v(x)`."
+        elif alias is None or not alias.columns:
             yield (
                 values,
                 "VALUES without column names isn't supported",

@@ -127,13 +127,23 @@ def rounded(node: exp.Round) -> exp.Expr:
     return piece(template, x=node.this, n=node.args.get("decimals") or exp.Literal.number(0))
 
 
+def _units(node: exp.Expr) -> list[str]:
+    """Return the units of an interval or of a sum of intervals; [] for other expressions."""
+    if isinstance(node, exp.Add):
+        parts = [_units(node.this), _units(node.expression)]
+        return [unit for units in parts for unit in units] if all(parts) else []
+    unit = node.text("unit").upper() if isinstance(node, exp.Interval) else ""
+    return [unit] if unit else []
+
+
 def moved(node: exp.Add | exp.Sub) -> exp.Expr:
     """Return a date plus an interval: a date if the interval is of days or longer, else a time."""
-    step = node.expression
-    unit = step.text("unit").upper() if isinstance(step, exp.Interval) else ""
-    if not unit or not is_date(node.this):
+    start, units = node.this, _units(node.expression)
+    if isinstance(node, exp.Add) and not units:
+        start, units = node.expression, _units(node.this)
+    if not units or not is_date(start):
         return node
-    whole = unit.rstrip("S") in ("DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+    whole = all(unit.rstrip("S") in ("DAY", "WEEK", "MONTH", "QUARTER", "YEAR") for unit in units)
     return exp.cast(node.copy(), "date" if whole else "timestamptz", dialect="duckdb")
 
 

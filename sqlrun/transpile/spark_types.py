@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 
 from sqlglot import exp
@@ -41,7 +42,7 @@ class Kind:
                 return self.name
 
 
-INT, BIGINT, DOUBLE, FLOAT = Kind("int"), Kind("bigint"), Kind("double"), Kind("float")
+TINYINT, INT, BIGINT, DOUBLE, FLOAT = Kind("tinyint"), Kind("int"), Kind("bigint"), Kind("double"), Kind("float")
 STRING, BOOLEAN, BINARY = Kind("string"), Kind("boolean"), Kind("binary")
 DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID = Kind("date"), Kind("timestamp"), Kind("timestamp_ntz"), Kind("void")
 # From the narrowest to the widest, with the number of digits of each as a decimal.
@@ -246,3 +247,40 @@ def floored(kind: Kind | None) -> Kind | None:
     if kind is not None and kind.name == "decimal":
         return decimal(kind.size[0] - kind.size[1] + 1, 0)
     return BIGINT if is_integer(kind) or kind in (FLOAT, DOUBLE) else None
+
+
+def of_literal(node: exp.Literal) -> Kind:
+    """Return the type of a literal."""
+    if node.is_string:
+        return STRING
+    if "e" in node.name.lower():
+        return DOUBLE
+    return sized(int(node.name)) if node.is_int else _digits(Decimal(node.name))
+
+
+def sized(value: int) -> Kind:
+    """Return the type of an integer literal: the smallest that holds it, from int up."""
+    if -(2**31) <= value < 2**31:
+        return INT
+    return BIGINT if -(2**63) <= value < 2**63 else decimal(len(str(abs(value))), 0)
+
+
+def literal_beside(node: exp.Expr, kind: Kind, other: Kind) -> Kind:
+    """Return an operand's type; an integer literal beside a decimal has only the digits that it needs."""
+    value = whole(node)
+    return _digits(Decimal(value)) if value is not None and other.name == "decimal" else kind
+
+
+def whole(node: exp.Expr | None) -> int | None:
+    """Return the value of an integer literal with or without a sign; None for other expressions."""
+    sign = 1
+    while isinstance(node, exp.Paren | exp.Neg):
+        sign = -sign if isinstance(node, exp.Neg) else sign
+        node = node.this
+    return sign * int(node.name) if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def _digits(value: Decimal) -> Kind:
+    _, digits, exponent = value.as_tuple()
+    scale = -int(exponent)
+    return decimal(max(len(digits), scale), scale)

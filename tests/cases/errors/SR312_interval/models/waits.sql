@@ -1,0 +1,4 @@
+select
+    order_id,
+    paid_at - ordered_at as wait
+from {{ ref('orders') }}
