@@ -42,7 +42,7 @@ def show_rows(
     relation = find(published, ledger.warehouse, model)
     columns = ", ".join(f'"{c.name}"' for c in relation.columns)
     sql = f'select {columns} from "{relation.name}"'
-    sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
+    sql += f" where {condition(where, {c.name: c.type for c in relation.columns})}" if where else ""
     keys = [c.name for c in relation.columns if "<" not in c.type]
     sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
     rows = arrow_rows.plain(run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]))

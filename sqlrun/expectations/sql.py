@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import cast
@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from sqlrun.expectations.catalogue import QUERY
 from sqlrun.expectations.values import Family, families, parameter, typed
+from sqlrun.parse import where_clause
 from sqlrun.parse.functions import refusal, unlike
 from sqlrun.project import Column, Expectation, Value
 from sqlrun.runtime.text_lines import text_lines
@@ -59,6 +60,16 @@ def condition_tree(text: str) -> exp.Expr:
     if not isinstance(tree, exp.Select) or _condition(tree) is None:
         raise ValueError("it must be one boolean expression over the row's columns")
     return tree.args["where"].this  # type: ignore[no-any-return]
+
+
+def condition_query(text: str) -> exp.Query:
+    """Return the query of the batch's rows that satisfy a `row_condition`. Raises: ValueError."""
+    return exp.select("*").from_(BATCH).where(condition_tree(text))
+
+
+def unlike_types(query: exp.Query, columns: Iterable[Column]) -> Iterator[tuple[str, str]]:
+    """Yield what Spark refuses in a query over the batch for the types of its columns, and what to write instead."""
+    return where_clause.unlike_types(query, BATCH, {column.name: column.type for column in columns})
 
 
 def batch_query(text: str) -> exp.Query:

@@ -127,7 +127,8 @@ class _Past:
         item, relations = self.table(self.name, "_rows")
         names = list(self.query.columns)
         text = f"select {_columns(names)} from {item}"
-        text += f" where {condition(where, names)}" if where else ""
+        kinds = {column.name: column.type for column in model.columns}
+        text += f" where {condition(where, {name: kinds.get(name, '') for name in names})}" if where else ""
         order = [name for name in model.grain if name in names]
         text += f" order by {_columns(order)}" if order else ""
         rows = read(f"{text} limit {limit}", relations)
