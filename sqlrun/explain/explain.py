@@ -20,6 +20,7 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.parse.located_problems import as_written
 from sqlrun.parse.source_map import source_place
 from sqlrun.plan import strategy_cost
 from sqlrun.plan.values import PUBLIC_ROWS, Workspace
@@ -109,7 +110,8 @@ def _order(model: Compiled) -> str:
 
 
 def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
-    found: dict[str, Any] = {"code": reason.code, "why": reason.why, "instead": reason.instead, "place": None}
+    why, instead = (as_written(text, model.query.rendered) for text in (reason.why, reason.instead))
+    found: dict[str, Any] = {"code": reason.code, "why": why, "instead": instead, "place": None}
     if reason.line:
         place, excerpt = source_place(model.query.rendered, reason.line, reason.column)
         found |= {"place": str(place), "excerpt": excerpt}

@@ -30,7 +30,7 @@ from sqlrun.incremental.stages import ORDER, Stage, Target
 from sqlrun.incremental.translate import distinct_counts, in_over_nulls
 from sqlrun.incremental.translate.newest_per_key import newest_per_key
 from sqlrun.incremental.translate.translate import translate
-from sqlrun.parse import select_list
+from sqlrun.parse import located_problems, select_list
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
 from sqlrun.project import HISTORY, Column, Model, Project, Seed, Source
 from sqlrun.runtime.serialize import Partial
@@ -295,7 +295,7 @@ def _tables(query: Query, catalog: _Catalog) -> Iterable[str]:
 
 def _problem(query: Query, reason: Reason) -> Problem:
     place, excerpt = source_place(query.rendered, reason.line or 1, reason.column or 1)
-    return Problem(reason.code, place, reason.why, reason.instead, excerpt)
+    return located_problems.named(Problem(reason.code, place, reason.why, reason.instead, excerpt), query.rendered)
 
 
 def _check_partitions(query: Query) -> None:
@@ -321,7 +321,8 @@ def _check_contract(compiled: Compiled) -> None:
             )
             hint = f"{reason.code}: {reason.why}. {reason.instead}".rstrip()
             place, excerpt = source_place(compiled.query.rendered, reason.line or 1, reason.column or 1)
-            raise ProjectError([Problem("SR530", place, message, hint, excerpt)])
+            problem = Problem("SR530", place, message, hint, excerpt)
+            raise ProjectError([located_problems.named(problem, compiled.query.rendered)])
 
 
 def whole_query(

@@ -8,10 +8,9 @@ from typing import cast
 from sqlglot import exp
 
 from sqlrun.errors import Problem
-from sqlrun.parse import decimal_casts, text_coercion, unsupported_syntax
+from sqlrun.parse import decimal_casts, located_problems, text_coercion, unsupported_syntax
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.parse import Query
-from sqlrun.parse.source_map import source_place
 from sqlrun.parse.type_check import Tables
 from sqlrun.transpile.trees import every, place_of
 
@@ -37,8 +36,8 @@ def mixed_problems(query: Query, tables: Tables, advice: str = ADVICE) -> tuple[
 def _located(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
     for node, why, instead in found:
         line, column = place_of(cast(exp.Expression, node))
-        place, excerpt = source_place(query.rendered, line or 1, column or 1)
-        yield Problem("SR310", place, why, f"{instead} {advice}".strip(), excerpt)
+        hint = f"{instead} {advice}".strip()
+        yield located_problems.problem("SR310", query.rendered, line or 1, column or 1, why, hint)
 
 
 def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
