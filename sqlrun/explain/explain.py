@@ -43,6 +43,14 @@ METHODS = {
     "full": "the whole query is run again",
 }
 
+# Of a table with the strategy `full` that another method maintains.
+READS_ALL = "a tick reads its inputs completely, and writes the rows that changed"
+
+
+def what(stage: Stage) -> str:
+    """Return what a tick does with a table."""
+    return READS_ALL if stage.strategy == "full" != stage.method else METHODS[stage.method]
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -77,6 +85,7 @@ def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: date
     return about | {
         "strategy": model.own.strategy,
         "method": model.own.method,
+        "what": what(model.own),
         "reason": _reason(model, model.own.reason),
         "at_worst": config.at_worst,
         "max_read_amplification": config.max_read_amplification,
@@ -127,7 +136,7 @@ def _table(
         "hidden": stage.is_hidden,
         "strategy": stage.strategy,
         "method": stage.method,
-        "what": METHODS[stage.method],
+        "what": what(stage),
         "reason": _reason(model, stage.reason),
         "reads": list(stage.inputs),
         "key": list(stage.key),
@@ -170,7 +179,7 @@ def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str
     lines += [f"meta       {json.dumps(about['meta'])}"] if "meta" in about else []
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
-    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines.append(f"strategy   {about['strategy']}: {about['what']}")
     lines += _reason_lines(about["reason"])
     limit = about["max_read_amplification"]
     lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each changed row" if limit else ""))
@@ -193,7 +202,7 @@ def shortened(about: Mapping[str, Any]) -> list[str]:
     lines = [f"{about['model']}  ({about['file']})"]
     if about["is_view"]:
         return [*lines, "A view: nothing is stored."]
-    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines.append(f"strategy   {about['strategy']}: {about['what']}")
     lines += _reason_lines(about["reason"])
     lines += [_cost_line(table) for table in about["tables"] if not table["hidden"]]
     hidden = sum(table["hidden"] for table in about["tables"])
