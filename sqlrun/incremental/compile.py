@@ -154,7 +154,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     _check_partitions(query)
     if catalog.project.landed(query.rendered.sources):
         return _landing(query, catalog)
-    target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
+    target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by, _place_of(contract))
     config = query.rendered.config
     is_history = config.materialized == HISTORY
     try:
@@ -188,6 +188,12 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
     return compiled
+
+
+def _place_of(contract: Model) -> str:
+    """Return where a model's contract is, or where it can be."""
+    beside = contract.file.removesuffix(".sql") + ".yml"
+    return f"of `{contract.name}` in " + (contract.contract_file or f"a contract, such as {beside}")
 
 
 def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
