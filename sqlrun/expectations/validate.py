@@ -158,7 +158,11 @@ def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterat
             yield "SR705", f"unknown column `{name}` of `{model.name}`", near(name, names)
     listed = expectation.kwargs.get("column_list")
     if "column_list" in kind.columns and (not isinstance(listed, list) or len(listed) < 2):
-        yield "SR713", "column_list must be a list of at least two columns", "Write column_list: [a, b]"
+        yield (
+            "SR713",
+            "column_list must be a list of at least two columns",
+            f"Write column_list: [{', '.join(names[:2])}]",
+        )
 
 
 def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:

@@ -65,7 +65,15 @@ def _columns(model: Model, config: Config) -> Iterator[Problem]:
         yield Problem("SR556", end.place, message, "Remove `nulls: false`.")
     if VALID_FROM not in model.grain or not set(model.grain) - set(config.version_columns):
         message = f"the grain of the history `{model.name}` must be the key of a row and `{VALID_FROM}`"
-        yield _problem(model, "grain", message, f"Write it as: grain: [id, {VALID_FROM}].")
+        yield _problem(model, "grain", message, _grain(model, config))
+
+
+def _grain(model: Model, config: Config) -> str:
+    """Return how to write the grain of a history: by the key that it has, or by the query's first column."""
+    key = [name for name in model.grain if name not in config.version_columns]
+    own = [column.name for column in model.columns if column.name not in config.version_columns]
+    written = f"grain: [{', '.join([*(key or own[:1] or ['id']), VALID_FROM])}]"
+    return f"Write it as: {written}." if key else f"Name the columns of the key, for example {written}."
 
 
 def _settings(model: Model, config: Config) -> Iterator[Problem]:
