@@ -18,6 +18,7 @@ from sqlrun.parse import where_clause
 from sqlrun.parse.functions import refusal, unlike
 from sqlrun.project import Column, Expectation, Value
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import patterns
 from sqlrun.transpile.dialect import DIALECT as _DIALECT
 
 BATCH = "batch"
@@ -111,6 +112,8 @@ def _parse_query(query: str) -> exp.Query:
         refused = refusal(function)
         if refused:
             raise ValueError(refused[1])
+    for _, why, _ in patterns.invalid(tree):
+        raise ValueError(why)
     for _, why, _ in unlike(tree):
         raise ValueError(f"{why}. Checks run on DuckDB")
     return tree

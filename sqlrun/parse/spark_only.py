@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import cast
 
@@ -15,6 +16,11 @@ from sqlrun.parse.type_check import Tables
 from sqlrun.transpile.trees import every, place_of
 
 ADVICE = "Use the Spark engine."
+# What RE2 says of a pattern that Java may take.
+OF_PATTERNS = re.compile(
+    "invalid (repetition size|perl operator|escape sequence|character class|named capture)|bad repetition operator|"
+    "no argument for repetition|missing [])]|unexpected [)]|trailing .$|pattern too large"
+)
 
 
 def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: str = ADVICE) -> tuple[Problem, ...]:
@@ -52,6 +58,8 @@ def instead(query: Query, why: str) -> str:
         return "Use `from ... lateral view explode(x) l as element`."
     if why.startswith("UNNEST()") and "MAP(" in why:
         return unsupported_syntax.GENERATOR
+    if OF_PATTERNS.match(why):
+        return "Write another pattern: DuckDB's are RE2's, not Java's."
     return "Cast the arguments to the types that it accepts."
 
 

@@ -15,6 +15,7 @@ from sqlrun.parse import operand_types
 from sqlrun.parse.functions import refusal, unlike
 from sqlrun.parse.syntax import described
 from sqlrun.parse.type_check import Walk
+from sqlrun.transpile import patterns
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
@@ -47,6 +48,8 @@ def condition(text: str, columns: Mapping[str, str]) -> str:
         refused = refusal(function)
         if refused is not None:
             raise UsageError(f"--where: {refused[1]}. {refused[2]}")
+    for _, why, instead in patterns.invalid(tree):
+        raise UsageError(f"--where: {why}. {instead}")
     for _, why, _ in unlike(tree):
         raise UsageError(f"--where: {why}")
     for column in tree.find_all(exp.Column):
