@@ -55,7 +55,7 @@ def promises(
             if word in PLAIN and _plain(reader, word, arguments, place, key) == WARNING and word == "not_null":
                 checks.append(_never_null(column, place))
                 continue
-            if word in UNIQUE and grain != (column,):
+            if word in UNIQUE and [name.lower() for name in grain] != [column.lower()]:
                 hint = f"Set `grain: [{column}]` above the columns: the grain makes rows unique."
                 reader.problem("SR110", place, f"`{word}` of column `{column}` contradicts the grain", hint)
             elif word not in PLAIN:

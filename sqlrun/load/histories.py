@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlrun.errors import Place, Problem
@@ -111,7 +112,7 @@ def snapshots(reader: Reader, tables: Tables) -> Iterator[Model]:
         config = reader.mapping(inner, reader.value_place(node, "config"), "`config`", SNAPSHOT_SETTINGS, needed)
         if text is None or not config:
             continue
-        columns = tables[text]
+        columns = tuple(replace(column, name=column.name.lower()) for column in tables[text])
         known = [column.name for column in columns]
         items = ", ".join("`" + name.replace("`", "``") + "`" for name in known)
         made = _config(reader, config)
@@ -150,7 +151,7 @@ def _relation(reader: Reader, node: Any, tables: Tables) -> str | None:
 
 
 def _unique_key(reader: Reader, config: Any, known: list[str]) -> tuple[str, ...]:
-    names = reader.texts(config, "unique_key")
+    names = tuple(name.lower() for name in reader.texts(config, "unique_key"))
     for name in names:
         if name not in known:
             hint = f"Columns: {', '.join(known)}.{did_you_mean(name, known)}"
