@@ -372,14 +372,18 @@ def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> No
 
 
 @main.command("error")
-@click.argument("code", nargs=-1, required=True)
+@click.argument("code", nargs=-1)
 @report_errors
 def error_command(code: tuple[str, ...]) -> None:
-    """Explain an error CODE such as SR304, and how to fix it."""
-    from sqlrun.commands.error_page import page
+    """Explain an error CODE such as SR304, and how to fix it.
+
+    Without CODE, list all codes.
+    """
+    from sqlrun.commands.error_page import listed, page
     from sqlrun.report.console import Console
 
-    Console().lines(line for number, each in enumerate(code) for line in (*([""] if number else []), *page(each)))
+    pages = (line for number, each in enumerate(code) for line in (*([""] if number else []), *page(each)))
+    Console().lines(pages if code else listed())
 
 
 @main.command("ls", cls=Selecting)

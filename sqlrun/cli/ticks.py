@@ -41,8 +41,9 @@ def show(
 ) -> None:
     """Show rows of MODEL at the published tick.
 
-    MODEL__quarantine shows quarantined lines, MODEL__rescued fields that no source declares. On a terminal the table
-    fits its width, and the last lines name what was cut.
+    A view's are those of its present query over the tick's tables. MODEL__quarantine shows quarantined lines,
+    MODEL__rescued fields that no source declares. On a terminal the table fits its width, and the last lines name what
+    was cut.
     """
     from sqlrun.commands.ticks import show_rows, show_types
 

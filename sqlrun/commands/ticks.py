@@ -32,36 +32,36 @@ def show_rows(
     root: Path, model: str, name: str | None, env: str | None, where: str, limit: int, output: str, tick: int | None
 ) -> int:
     """Run `sqlrun show`."""
+    from sqlrun.commands import readable
     from sqlrun.parse.where_clause import condition
-    from sqlrun.publish.reader import find, tick_of
-    from sqlrun.publish.reader import query as run_query
+    from sqlrun.publish.reader import tick_of
     from sqlrun.publish.table_state import complete_to
 
     ledger = pipeline.published_ledger(root, name, env)
     published = tick_of(ledger, tick)
-    relation = find(published, ledger.warehouse, model)
-    columns = ", ".join(f'"{c.name}"' for c in relation.columns)
-    sql = f'select {columns} from "{relation.name}"'
-    sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
-    keys = [c.name for c in relation.columns if "<" not in c.type]
-    sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
-    rows = arrow_rows.plain(run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]))
-    names = tuple(c.name for c in relation.columns)
-    facts = [f", complete to {fact}" for fact in complete_to(published.tables, model)]
-    what = f"of {model} at {published}{''.join(facts)}"
-    _print_rows(rows, names, limit, output, what)
+    found = readable.find(root, ledger.warehouse, published, model)
+    rest = f" where {condition(where, {c.name: c.type for c in found.columns})}" if where else ""
+    keys = [c.name for c in found.columns if "<" not in c.type]
+    rest += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
+    rows = arrow_rows.plain(found.rows(rest + (f" limit {limit + 1}" if limit else "")))
+    names = tuple(c.name for c in found.columns)
+    facts = dict.fromkeys(
+        f", complete to {fact}" for one in found.tables for fact in complete_to(published.tables, one)
+    )
+    _print_rows(rows, names, limit, output, f"of {found.what} at {published}{''.join(facts)}")
     return 0
 
 
 def show_types(root: Path, model: str, name: str | None, env: str | None, output: str, tick: int | None) -> int:
     """Run `sqlrun show --types`."""
-    from sqlrun.publish.reader import find, tick_of
+    from sqlrun.commands import readable
+    from sqlrun.publish.reader import tick_of
 
     ledger = pipeline.published_ledger(root, name, env)
     published = tick_of(ledger, tick)
-    columns = find(published, ledger.warehouse, model).columns
-    rows = [{"column": column.name, "type": column.type} for column in columns]
-    _print_rows(rows, ("column", "type"), 0, output, f"of {model} at {published}", "column")
+    found = readable.find(root, ledger.warehouse, published, model)
+    rows = [{"column": column.name, "type": column.type} for column in found.columns]
+    _print_rows(rows, ("column", "type"), 0, output, f"of {found.what} at {published}", "column")
     return 0
 
 
@@ -222,11 +222,13 @@ def diff_ticks(
     output: str,
 ) -> int:
     """Run `sqlrun diff`."""
+    from sqlrun.commands.readable import refusing_views
     from sqlrun.operations import rollback as history
 
     ledger = pipeline.published_ledger(root, name, env)
-    first, last = history.compared(ledger, before, after)
-    rows = history.difference(ledger, model, first.tick, last.tick)
+    with refusing_views(root, model):
+        first, last = history.compared(ledger, before, after)
+        rows = history.difference(ledger, model, first.tick, last.tick)
     names = tuple(rows[0]) if rows else ("change",)
     if not rows and output == "table":
         Console().lines([f"No difference: {model} has the same rows at {first}, and at {last}."])
@@ -248,6 +250,7 @@ def diff_environments(
     output: str,
 ) -> int:
     """Run `sqlrun diff --against`: compare tables of two environments."""
+    from sqlrun.commands.readable import refusing_views
     from sqlrun.operations import compare
     from sqlrun.plan import sampling
     from sqlrun.publish.environment_paths import PRODUCTION
@@ -265,7 +268,8 @@ def diff_environments(
     if model is None:
         found = list(compare.tables(old, new, grains))
     else:
-        found = [compare.table(model, old, new, grains.get(model, ()))]
+        with refusing_views(root, model):
+            found = [compare.table(model, old, new, grains.get(model, ()))]
     if model is not None and output != "table":
         rows = compare.sample(model, old, new, limit) if None not in found[0].rows else []
         _print_rows(rows, tuple(rows[0]) if rows else ("change",), limit, output, "")

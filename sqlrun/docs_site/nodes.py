@@ -78,7 +78,7 @@ class Pages:
             "source_sql": contract.sql,
             "compiled_sql": compiled_code(subject.naming, rendered),
             "plan": {key: value for key, value in about.items() if key not in ELSEWHERE},
-            "what": "" if one.is_view else explain.METHODS[one.own.method],
+            "what": "" if one.is_view else explain.what(one.own),
             "example_rows": explain.EXAMPLE,
             "columns": self._columns(one.name, contract.columns, contract.grain, checks),
             "checks": checks,

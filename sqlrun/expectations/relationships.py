@@ -10,7 +10,7 @@ from sqlrun.expectations import validate
 from sqlrun.expectations.values import family_of
 from sqlrun.graph.graph import Graph
 from sqlrun.load.constraints import RELATIONSHIPS
-from sqlrun.load.yaml_reader import did_you_mean, listed
+from sqlrun.load.yaml_reader import did_you_mean, listed, spelled
 from sqlrun.project import Column, Expectation, Model, Project, Seed
 from sqlrun.transpile.writer import anti_join, identifier, semi_join
 
@@ -49,6 +49,7 @@ def _related(
     below: set[str],
 ) -> Iterator[Problem]:
     to, field = target(one), str(one.kwargs["field"])
+    field = spelled(field, known.get(to, ()))
     if to not in known:
         hint = f"Seeds and models: {listed(sorted(known))}.{did_you_mean(to, known)}"
         yield Problem("SR202", one.place, f"unknown model or seed `{to}`", hint)

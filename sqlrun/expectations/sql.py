@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import cast
@@ -14,9 +14,11 @@ from sqlglot.errors import SqlglotError
 
 from sqlrun.expectations.catalogue import QUERY
 from sqlrun.expectations.values import Family, families, parameter, typed
+from sqlrun.parse import where_clause
 from sqlrun.parse.functions import refusal, unlike
 from sqlrun.project import Column, Expectation, Value
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import patterns
 from sqlrun.transpile.dialect import DIALECT as _DIALECT
 
 BATCH = "batch"
@@ -61,6 +63,16 @@ def condition_tree(text: str) -> exp.Expr:
     return tree.args["where"].this  # type: ignore[no-any-return]
 
 
+def condition_query(text: str) -> exp.Query:
+    """Return the query of the batch's rows that satisfy a `row_condition`. Raises: ValueError."""
+    return exp.select("*").from_(BATCH).where(condition_tree(text))
+
+
+def unlike_types(query: exp.Query, columns: Iterable[Column]) -> Iterator[tuple[str, str]]:
+    """Yield what Spark refuses in a query over the batch for the types of its columns, and what to write instead."""
+    return where_clause.unlike_types(query, BATCH, {column.name: column.type for column in columns})
+
+
 def batch_query(text: str) -> exp.Query:
     """Return an unexpected_rows_query parsed; the batch is the table `batch`. Raises: ValueError with a sentence."""
     return _parse_query(batch_text(text))
@@ -100,6 +112,8 @@ def _parse_query(query: str) -> exp.Query:
         refused = refusal(function)
         if refused:
             raise ValueError(refused[1])
+    for _, why, _ in patterns.invalid(tree):
+        raise ValueError(why)
     for _, why, _ in unlike(tree):
         raise ValueError(f"{why}. Checks run on DuckDB")
     return tree

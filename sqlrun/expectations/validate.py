@@ -10,7 +10,7 @@ from functools import lru_cache
 from sqlrun.errors import Place, Problem
 from sqlrun.expectations.arguments import mistakes
 from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME, WEEKS, Kind, Scope, near
-from sqlrun.expectations.sql import batch_query, condition_tree, passes, row_predicate
+from sqlrun.expectations.sql import batch_query, condition_query, passes, row_predicate, unlike_types
 from sqlrun.expectations.values import PARAMETERS, columns_of, families, parameter, typed
 from sqlrun.project import CRITICAL, FAIL, ON_FAIL, QUARANTINE, SEVERITIES, Expectation, Model, Suite, Value
 
@@ -158,7 +158,11 @@ def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterat
             yield "SR705", f"unknown column `{name}` of `{model.name}`", near(name, names)
     listed = expectation.kwargs.get("column_list")
     if "column_list" in kind.columns and (not isinstance(listed, list) or len(listed) < 2):
-        yield "SR713", "column_list must be a list of at least two columns", "Write column_list: [a, b]"
+        yield (
+            "SR713",
+            "column_list must be a list of at least two columns",
+            f"Write column_list: [{', '.join(names[:2])}]",
+        )
 
 
 def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
@@ -170,12 +174,13 @@ def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mis
         return
     yield from _mostly(kwargs, kind)
     yield from _regexes(kwargs)
-    yield from _condition(kwargs)
+    yield from _condition(kwargs, model)
     if kind.name == QUERY:
         try:
-            batch_query(str(kwargs["unexpected_rows_query"]))
+            wrong = [*unlike_types(batch_query(str(kwargs["unexpected_rows_query"])), model.columns)]
         except ValueError as error:
-            yield "SR711", f"unexpected_rows_query: {error}", "Use the form `select * from {batch} where …`."
+            wrong = [(str(error), "Use the form `select * from {batch} where …`.")]
+        yield from (("SR711", f"unexpected_rows_query: {why}", instead) for why, instead in wrong)
     ignored = kwargs.get("ignore_row_if")
     if ignored is not None:
         word = _IGNORE.get(kind.name, "both")
@@ -227,14 +232,15 @@ def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
             yield "SR709", f"invalid regular expression `{pattern}`: {error}", "Fix the pattern."
 
 
-def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
+def _condition(kwargs: Mapping[str, Value], model: Model) -> Iterator[_Mistake]:
     if kwargs.get("condition_parser", "spark") != "spark":
         yield "SR713", "condition_parser must be `spark`", "Write row_condition in Spark SQL."
     if kwargs.get("row_condition") is not None:
         try:
-            condition_tree(str(kwargs["row_condition"]))
+            wrong = [*unlike_types(condition_query(str(kwargs["row_condition"])), model.columns)]
         except ValueError as error:
-            yield "SR711", f"row_condition: {error}", ""
+            wrong = [(str(error), "")]
+        yield from (("SR711", f"row_condition: {why}", instead) for why, instead in wrong)
 
 
 def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:

@@ -20,6 +20,7 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.parse.located_problems import as_written
 from sqlrun.parse.source_map import source_place
 from sqlrun.plan import strategy_cost
 from sqlrun.plan.values import PUBLIC_ROWS, Workspace
@@ -41,6 +42,14 @@ METHODS = {
     "history": "versions of changed rows end, and new ones begin",
     "full": "the whole query is run again",
 }
+
+# Of a table with the strategy `full` that another method maintains.
+READS_ALL = "a tick reads its inputs completely, and writes the rows that changed"
+
+
+def what(stage: Stage) -> str:
+    """Return what a tick does with a table."""
+    return READS_ALL if stage.strategy == "full" != stage.method else METHODS[stage.method]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: date
     return about | {
         "strategy": model.own.strategy,
         "method": model.own.method,
+        "what": what(model.own),
         "reason": _reason(model, model.own.reason),
         "at_worst": config.at_worst,
         "max_read_amplification": config.max_read_amplification,
@@ -109,7 +119,8 @@ def _order(model: Compiled) -> str:
 
 
 def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
-    found: dict[str, Any] = {"code": reason.code, "why": reason.why, "instead": reason.instead, "place": None}
+    why, instead = (as_written(text, model.query.rendered) for text in (reason.why, reason.instead))
+    found: dict[str, Any] = {"code": reason.code, "why": why, "instead": instead, "place": None}
     if reason.line:
         place, excerpt = source_place(model.query.rendered, reason.line, reason.column)
         found |= {"place": str(place), "excerpt": excerpt}
@@ -125,7 +136,7 @@ def _table(
         "hidden": stage.is_hidden,
         "strategy": stage.strategy,
         "method": stage.method,
-        "what": METHODS[stage.method],
+        "what": what(stage),
         "reason": _reason(model, stage.reason),
         "reads": list(stage.inputs),
         "key": list(stage.key),
@@ -168,7 +179,7 @@ def explained(about: Mapping[str, Any], *, statements: bool = False) -> list[str
     lines += [f"meta       {json.dumps(about['meta'])}"] if "meta" in about else []
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
-    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines.append(f"strategy   {about['strategy']}: {about['what']}")
     lines += _reason_lines(about["reason"])
     limit = about["max_read_amplification"]
     lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each changed row" if limit else ""))
@@ -191,7 +202,7 @@ def shortened(about: Mapping[str, Any]) -> list[str]:
     lines = [f"{about['model']}  ({about['file']})"]
     if about["is_view"]:
         return [*lines, "A view: nothing is stored."]
-    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines.append(f"strategy   {about['strategy']}: {about['what']}")
     lines += _reason_lines(about["reason"])
     lines += [_cost_line(table) for table in about["tables"] if not table["hidden"]]
     hidden = sum(table["hidden"] for table in about["tables"])

@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.graph.column_lineage import Found, Walk
 from sqlrun.graph.graph import Graph
-from sqlrun.load.yaml_reader import did_you_mean, listed
+from sqlrun.load.yaml_reader import did_you_mean, listed, spelled
 from sqlrun.parse.parse import REF, Query
 from sqlrun.parse.scopes import written
 from sqlrun.parse.source_map import source_place
@@ -204,6 +204,7 @@ def chosen(lineage: Lineage, text: str) -> tuple[Item, ...]:
         message = f"unknown model, seed, source or column `{text}`"
         raise ProjectError([Problem("SR402", Place("models"), message, hint)])
     names = [item.column for item in lineage.columns(nodes[node])]
+    column = spelled(column, names)
     if column not in names:
         message = f"unknown column `{column}` of `{node}`"
         hint = f"Columns: {', '.join(names)}.{did_you_mean(column, names)}"

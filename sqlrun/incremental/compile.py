@@ -30,7 +30,7 @@ from sqlrun.incremental.stages import ORDER, Stage, Target
 from sqlrun.incremental.translate import distinct_counts, in_over_nulls
 from sqlrun.incremental.translate.newest_per_key import newest_per_key
 from sqlrun.incremental.translate.translate import translate
-from sqlrun.parse import select_list
+from sqlrun.parse import located_problems, select_list
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
 from sqlrun.project import HISTORY, Column, Model, Project, Seed, Source
 from sqlrun.runtime.serialize import Partial
@@ -154,7 +154,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     _check_partitions(query)
     if catalog.project.landed(query.rendered.sources):
         return _landing(query, catalog)
-    target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
+    target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by, _place_of(contract))
     config = query.rendered.config
     is_history = config.materialized == HISTORY
     try:
@@ -188,6 +188,12 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
     return compiled
+
+
+def _place_of(contract: Model) -> str:
+    """Return where a model's contract is, or where it can be."""
+    beside = contract.file.removesuffix(".sql") + ".yml"
+    return f"of `{contract.name}` in " + (contract.contract_file or f"a contract, such as {beside}")
 
 
 def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
@@ -295,7 +301,7 @@ def _tables(query: Query, catalog: _Catalog) -> Iterable[str]:
 
 def _problem(query: Query, reason: Reason) -> Problem:
     place, excerpt = source_place(query.rendered, reason.line or 1, reason.column or 1)
-    return Problem(reason.code, place, reason.why, reason.instead, excerpt)
+    return located_problems.named(Problem(reason.code, place, reason.why, reason.instead, excerpt), query.rendered)
 
 
 def _check_partitions(query: Query) -> None:
@@ -321,7 +327,8 @@ def _check_contract(compiled: Compiled) -> None:
             )
             hint = f"{reason.code}: {reason.why}. {reason.instead}".rstrip()
             place, excerpt = source_place(compiled.query.rendered, reason.line or 1, reason.column or 1)
-            raise ProjectError([Problem("SR530", place, message, hint, excerpt)])
+            problem = Problem("SR530", place, message, hint, excerpt)
+            raise ProjectError([located_problems.named(problem, compiled.query.rendered)])
 
 
 def whole_query(

@@ -147,11 +147,15 @@ def scan_of(name: str, node: Node) -> Scan:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The contract of a model's own table: its columns in order, its grain and its partitioning."""
+    """The contract of a model's own table: its columns in order, its grain and its partitioning.
+
+    `place` says to people where it is.
+    """
 
     columns: tuple[StoredColumn, ...]
     grain: tuple[str, ...]
     partition_by: tuple[str, ...]
+    place: str = "in the contract"
 
 
 def hidden_stage(name: str, model: str, node: Node) -> Stage:
@@ -233,12 +237,10 @@ def _without_key(make: Callable[..., Stage], target: Target, root: Node, copies:
         made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*nullable, *unsure))
         return replace(made, hidden=tuple(c.name for c in hidden))
     if target.partition_by and properties.reads_everything(root) is None:
-        why = Reason(
-            "SR549", "the rows have no key, so sqlrun recomputes the affected partitions",
-            "Declare `grain:` in the contract.",
-        )  # fmt: skip
+        recomputed = "the rows have no key, so sqlrun recomputes the affected partitions"
+        why = Reason("SR549", recomputed, f"Declare `grain:` {target.place}.")
         return make("partitions", "partitions", why)
-    return make("full", "full", Reason("SR525", "the rows have no key", "Declare `grain:` in the contract."))
+    return make("full", "full", Reason("SR525", "the rows have no key", f"Declare `grain:` {target.place}."))
 
 
 def _with_hidden_key(

@@ -55,7 +55,7 @@ def promises(
             if word in PLAIN and _plain(reader, word, arguments, place, key) == WARNING and word == "not_null":
                 checks.append(_never_null(column, place))
                 continue
-            if word in UNIQUE and grain != (column,):
+            if word in UNIQUE and [name.lower() for name in grain] != [column.lower()]:
                 why = f"contradicts the grain ({', '.join(grain)})" if grain else "isn't the only unique column"
                 hint = (
                     f"Set `grain: [{column}]` above the columns: the grain makes rows unique. Check others by "

@@ -13,7 +13,7 @@ from sqlrun.errors import Place
 from sqlrun.load import freshness
 from sqlrun.load.constraints import of_tables, promises, unique_columns
 from sqlrun.load.forbidden_names import ANOTHER, column_fault, is_own
-from sqlrun.load.yaml_reader import Reader, did_you_mean, plain
+from sqlrun.load.yaml_reader import Reader, did_you_mean, plain, spelled
 from sqlrun.project import NEW_RECORD, NOWHERE, Column, Config, Freshness, Said
 
 # Words for people and tools, beside `config` or inside of it, as in dbt.
@@ -83,7 +83,8 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
     grain = reader.texts(node, "grain")
     if not grain and len(unique := unique_columns(reader, node)) == 1:
         grain = unique  # the grain is what makes rows unique
-    found = columns(reader, node, f"`{name}`" if name else "the contract", grain, is_typed=is_seed)
+    what = f"`{name}`" if name else "the contract"
+    found = columns(reader, node, what, grain, is_typed=is_seed, is_query=not is_seed)
     is_open = not is_seed and not all(column.type for column in found or [UNTYPED])
     config = {} if is_seed else config_values(reader, node)
     meta = mapping_text(reader, node, "meta") if is_seed else ""
@@ -99,6 +100,8 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
         _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
     repeats = reader.flag(node, "repeats", False)
     at = reader.text(node, "event_time") if is_open else freshness.event_time(reader, node, found, name)
+    names = [column.name for column in found]
+    grain = tuple(spelled(each, names) if is_seed else each.lower() for each in grain)
     fresh = freshness.freshness(reader, node)
     said = of_tables(reader, node)
     return Contract(
@@ -108,7 +111,7 @@ def contract(reader: Reader, node: Any, place: Place, *, is_seed: bool = False) 
         repeats=repeats,
         columns=found,
         config=config,
-        event_time=at,
+        event_time=at if is_seed else at.lower(),
         freshness=fresh,
         said=said,
         is_open=is_open,
@@ -124,9 +127,9 @@ def _known_columns(
     for index, name in enumerate(wanted):
         value = node[key]
         place = reader.place(value, index) if isinstance(value, list) else reader.value_place(node, key)
-        if name in wanted[:index]:
+        if name.lower() in {before.lower() for before in wanted[:index]}:
             reader.problem("SR109", place, f"`{key}` lists `{name}` twice", "Remove one of them.")
-        elif names and name not in names:
+        elif names and spelled(name, names) not in names:
             hint = f"Columns: {', '.join(names)}.{did_you_mean(name, names)}"
             reader.problem("SR108", place, f"unknown column `{name}` in `{key}` of `{what}`", hint)
 
@@ -139,10 +142,12 @@ def columns(
     more_keys: tuple[str, ...] = (),
     *,
     is_typed: bool = True,
+    is_query: bool = False,
 ) -> tuple[Column, ...]:
     """Return the columns of `columns:`; each needs a name, and a data_type if `is_typed`. A missing type is "".
 
-    `more_keys` are allowed in addition to those of a model's column.
+    `more_keys` are allowed in addition to those of a model's column. The names of a query's columns are in lower case,
+    as parsed queries have them.
     """
     found: list[Column] = []
     names: set[str] = set()
@@ -164,6 +169,8 @@ def columns(
             reader.problem("SR109", place, f"duplicate column `{name}` in {what}", hint)
             continue
         names.add(name.lower())
+        if is_query:
+            name = name.lower()
         words, checks = promises(reader, item, name, grain)
         nullable = reader.flag(item, "nulls", True) and "not_null" not in words
         kind = type_text(reader.text(item, "data_type", "string" if is_typed else ""))
@@ -295,7 +302,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         merged.update(layer)
     return Config(
         materialized=merged.get("materialized", "table"),
-        partition_by=tuple(merged.get("partition_by", ())),
+        partition_by=tuple(name.lower() for name in merged.get("partition_by", ())),
         at_worst=merged.get("at_worst", "full"),
         tags=tuple(dict.fromkeys(tags)),
         max_read_amplification=merged.get("max_read_amplification"),
@@ -303,9 +310,9 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         anomalies=merged.get("anomalies", True),
         checks=merged.get("checks", "auto"),
         readable_by=merged.get("readable_by", "spark"),
-        updated_at=merged.get("updated_at", ""),
+        updated_at=merged.get("updated_at", "").lower(),
         # dbt writes `check_cols: all`.
-        check_cols=() if (cols := tuple(merged.get("check_cols", ()))) == ("all",) else cols,
+        check_cols=() if (cols := tuple(name.lower() for name in merged.get("check_cols", ()))) == ("all",) else cols,
         hard_deletes=merged.get("hard_deletes", "invalidate"),
         enabled=merged.get("enabled", True),
         meta=meta,

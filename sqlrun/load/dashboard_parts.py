@@ -10,7 +10,7 @@ from typing import Any
 from sqlrun.dashboards.nouns import Words
 from sqlrun.dashboards.shown_types import fits
 from sqlrun.errors import Place
-from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, spelled
 from sqlrun.project import Project
 
 REF = re.compile(r"\s*(?:ref\(\s*(['\"])(\w+)\1\s*\)|(\w+))\s*")
@@ -78,10 +78,12 @@ class Named:
         name = self.reader.text(node, key)
         if name and table:
             self.known(self.reader.value_place(node, key), key, name, self.tables.columns[table], table, wanted)
+            return spelled(name, self.tables.columns[table])
         return name
 
     def known(self, place: Place, key: str, name: str, columns: Mapping[str, str], table: str, wanted: str) -> None:
         """Note a name that isn't among columns or fields, or whose type isn't wanted."""
+        name = spelled(name, columns)
         if name not in columns:
             hint = f"Columns: {listed(columns)}.{did_you_mean(name, columns)}"
             self.reader.problem("SR108", place, f"`{name}` in `{key}` is not a column of {table}", hint)

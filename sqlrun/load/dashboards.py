@@ -26,7 +26,7 @@ from sqlrun.dashboards.shown_types import KEYS_OF, NUMBERS, TEXTS, TIMES, WHOLES
 from sqlrun.errors import Place
 from sqlrun.load.dashboard_parts import Named, Tables
 from sqlrun.load.yaml_fast import Mapped
-from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, spelled
 
 KEYS = ("api", "title", "entity", "windows", "measures", "lists", "trend", "compare")
 ENTITY_KEYS = ("key", "table", "label", "place", "currency", "time_zone", "name", "plural", "noun")
@@ -202,6 +202,7 @@ class _Declaration(Named):
         self.joined(node, table, key, hours)
         where = f"{windows}.{column}" if column else table
         fields: Mapping[str, str] | None = self.tables.columns.get(table)
+        column = spelled(column, self.tables.columns[windows]) if windows else column
         if column and windows and (kind := self.tables.columns[windows].get(column)) is not None:
             fields = fields_of(kind)
             if fields is None:
@@ -211,7 +212,7 @@ class _Declaration(Named):
         elif column:
             self.column(node, "column", windows, "")
         wanted = {"item": KEYS_OF, "label": TEXTS, "value": NUMBERS, "money": NUMBERS}
-        of = {name: reader.text(node, name) for name in wanted}
+        of = {name: spelled(reader.text(node, name), fields or ()) for name in wanted}
         for name, kind in wanted.items():
             if of[name] and fields is not None:
                 self.known(reader.value_place(node, name), name, of[name], fields, where, kind)

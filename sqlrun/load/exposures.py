@@ -11,7 +11,7 @@ from sqlrun.errors import Place
 from sqlrun.load import dashboards
 from sqlrun.load.contract import check_name
 from sqlrun.load.dashboard_parts import Tables
-from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, spelled
 from sqlrun.project import Exposure, Project, Serve
 
 KEYS = (
@@ -111,14 +111,15 @@ def _serve(reader: Reader, config: Any, tables: Mapping[str, tuple[str, ...]]) -
     serve = reader.mapping(config["serve"], reader.value_place(config, "serve"), "`serve`", SERVE_KEYS)
     owned_by, keys = reader.text(serve, "owned_by"), reader.texts(serve, "keys")
     columns = {column for names in tables.values() for column in names}
+    owned_by = spelled(owned_by, columns)
     if owned_by and owned_by not in columns:
         _no_column(reader, reader.value_place(serve, "owned_by"), owned_by, "owned_by", columns)
     for index, key in enumerate(keys):
         value = serve["keys"]
-        if key not in columns:
+        if spelled(key, columns) not in columns:
             place = reader.place(value, index) if isinstance(value, list) else reader.value_place(serve, "keys")
             _no_column(reader, place, key, "keys", columns)
-    return Serve(owned_by, tuple(dict.fromkeys(keys)))
+    return Serve(owned_by, tuple(dict.fromkeys(spelled(key, columns) for key in keys)))
 
 
 def _no_column(reader: Reader, place: Place, name: str, key: str, columns: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.load.yaml_reader import Reader, did_you_mean, spelled
 from sqlrun.project import Column, Freshness
 
 KEYS = ("warn_after", "error_after")
@@ -21,17 +21,17 @@ def event_time(reader: Reader, node: Any, columns: Sequence[Column], model: str)
     if not name or not columns:
         return ""
     place, names = reader.value_place(node, "event_time"), [column.name for column in columns]
-    if name not in names:
+    if (known := spelled(name, names)) not in names:
         hint = f"Columns: {', '.join(names)}.{did_you_mean(name, names)}"
         reader.problem("SR108", place, f"unknown column `{name}` in `event_time` of `{model}`", hint)
         return ""
-    kind = next(column.type for column in columns if column.name == name)
+    kind = next(column.type for column in columns if column.name == known)
     if kind != "timestamp":
         times = [column.name for column in columns if column.type == "timestamp"]
         hint = f"Columns of type timestamp: {', '.join(times) or 'none'}."
         reader.problem("SR110", place, f"`event_time` must be a timestamp column, but `{name}` is {kind}", hint)
         return ""
-    return name
+    return known
 
 
 def freshness(reader: Reader, node: Any) -> Freshness | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlrun.errors import Place, Problem
@@ -65,7 +66,15 @@ def _columns(model: Model, config: Config) -> Iterator[Problem]:
         yield Problem("SR556", end.place, message, "Remove `nulls: false`.")
     if VALID_FROM not in model.grain or not set(model.grain) - set(config.version_columns):
         message = f"the grain of the history `{model.name}` must be the key of a row and `{VALID_FROM}`"
-        yield _problem(model, "grain", message, f"Write it as: grain: [id, {VALID_FROM}].")
+        yield _problem(model, "grain", message, _grain(model, config))
+
+
+def _grain(model: Model, config: Config) -> str:
+    """Return how to write the grain of a history: by the key that it has, or by the query's first column."""
+    key = [name for name in model.grain if name not in config.version_columns]
+    own = [column.name for column in model.columns if column.name not in config.version_columns]
+    written = f"grain: [{', '.join([*(key or own[:1] or ['id']), VALID_FROM])}]"
+    return f"Write it as: {written}." if key else f"Name the columns of the key, for example {written}."
 
 
 def _settings(model: Model, config: Config) -> Iterator[Problem]:
@@ -103,7 +112,7 @@ def snapshots(reader: Reader, tables: Tables) -> Iterator[Model]:
         config = reader.mapping(inner, reader.value_place(node, "config"), "`config`", SNAPSHOT_SETTINGS, needed)
         if text is None or not config:
             continue
-        columns = tables[text]
+        columns = tuple(replace(column, name=column.name.lower()) for column in tables[text])
         known = [column.name for column in columns]
         items = ", ".join("`" + name.replace("`", "``") + "`" for name in known)
         made = _config(reader, config)
@@ -142,7 +151,7 @@ def _relation(reader: Reader, node: Any, tables: Tables) -> str | None:
 
 
 def _unique_key(reader: Reader, config: Any, known: list[str]) -> tuple[str, ...]:
-    names = reader.texts(config, "unique_key")
+    names = tuple(name.lower() for name in reader.texts(config, "unique_key"))
     for name in names:
         if name not in known:
             hint = f"Columns: {', '.join(known)}.{did_you_mean(name, known)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlrun.load.yaml_reader import Reader
+from sqlrun.load.yaml_reader import Reader, spelled
 from sqlrun.project import DEBEZIUM, KAFKA, MAXWELL, OLD, TIME_UNITS, Changes, Column
 
 CDC_KEYS = ("format", "key", "table", "decimals", "times", "transactions")
@@ -24,7 +24,7 @@ def changes(reader: Reader, table: Any, kind: str, columns: tuple[Column, ...]) 
     at = reader.value_place(table, "cdc")
     node = reader.mapping(table["cdc"], at, "`cdc`", CDC_KEYS, ("format", "key"))
     names = {column.name for column in columns if not column.comes_from}
-    key = reader.texts(node, "key")
+    key = tuple(spelled(name, names) for name in reader.texts(node, "key"))
     if node.get("key") == []:
         reader.problem("SR104", reader.place(node, "key"), "`cdc` has no key", "List the columns of the primary key.")
     for name in key:
@@ -91,8 +91,8 @@ def _times(reader: Reader, node: Any, names: set[str]) -> list[tuple[str, str]]:
     found = []
     for name in node["times"]:
         place = reader.value_place(node["times"], name)
-        if name not in names:
+        if spelled(str(name), names) not in names:
             message = f"`times` names `{name}`, which isn't a column of the source"
             reader.problem("SR110", place, message, "Name a column of type timestamp.")
-        found.append((str(name), reader.choice(node["times"], name, TIME_UNITS, TIME_UNITS[0])))
+        found.append((spelled(str(name), names), reader.choice(node["times"], name, TIME_UNITS, TIME_UNITS[0])))
     return found

@@ -13,6 +13,8 @@ from sqlrun.project import CRITICAL, ON_FAIL, SEVERITIES, Expectation, Limit, Su
 
 SUITE_KEYS = ("name", "description", "expectations", "max_quarantined", "meta")
 EXPECTATION_KEYS = ("type", "kwargs", "severity", "on_fail", "description", "meta")
+# Arguments that name columns.
+COLUMNS = ("column", "column_A", "column_B", "column_list", "column_set")
 LIMIT = re.compile(r"(?P<share>[0-9]{1,3}([.][0-9]{1,9})?)%|[0-9]{1,12}")
 
 
@@ -30,7 +32,8 @@ def suite(reader: Reader, model: str) -> Suite:
             reader.problem("SR103", reader.value_place(item, "kwargs"), "`kwargs` must be a mapping", hint)
             kwargs = None
         kind, description = reader.text(item, "type"), reader.words(item)
-        found.append(Expectation(kind, _floats(plain(kwargs or {})), severity, on_fail, description, place))
+        arguments = _columns(_floats(plain(kwargs or {})))
+        found.append(Expectation(kind, arguments, severity, on_fail, description, place))
     return Suite(model, reader.file, tuple(found), _limit(reader, root))
 
 
@@ -49,6 +52,17 @@ def _limit(reader: Reader, root: Any) -> Limit | None:
         )
         return None
     return Limit(text, place)
+
+
+def _columns(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the names of columns in lower case, as parsed queries have them."""
+
+    def lower(value: Any) -> Any:
+        if isinstance(value, list):
+            return [lower(each) for each in value]
+        return value.lower() if isinstance(value, str) else value
+
+    return {key: lower(value) if key in COLUMNS else value for key, value in kwargs.items()}
 
 
 def _floats(value: Any) -> Any:

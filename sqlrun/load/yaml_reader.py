@@ -279,6 +279,18 @@ def listed(names: Iterable[str]) -> str:
     return (", ".join(found[:MOST_NAMES]) or "none") + more
 
 
+def spelled(name: str, known: Iterable[str]) -> str:
+    """Return the known spelling of a column's name; the name itself if there is none. Spark ignores case in names.
+
+    >>> spelled("orderid", ["id", "OrderId"]), spelled("Amount", ["id"])
+    ('OrderId', 'Amount')
+    """
+    listed_names = list(known)
+    if name in listed_names:
+        return name
+    return next((one for one in listed_names if one.lower() == name.lower()), name)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the most similar known name, to append to a hint; "" if none is similar.
 

@@ -123,7 +123,7 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     columns = tuple(walk.tree.named_selects)
     problems = list(select_list.problems(rendered, columns, walk.tree, walk))
     if rendered.config.enforced and not problems:
-        problems = list(misfits(rendered, walk))
+        problems = [located_problems.named(misfit, rendered) for misfit in misfits(rendered, walk)]
     problems += [
         located_problems.at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(walk)
     ]
@@ -282,6 +282,12 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
     except OptimizeError as error:
         yield _unresolved(tree, rendered, str(error))
         return
+    namesakes = [(name, table) for scope in scopes for name, table in restrictions.namesakes(scope)]
+    for name, table in namesakes:
+        hint = "Give each its own alias: from a as x join b as y."
+        yield located_problems.at("SR308", rendered, table, f"two tables of one FROM are called `{name}`", hint)
+    if namesakes:
+        return
     large = restrictions.too_large(scopes)
     if large is not None:
         message = f"the query reads tables more than {restrictions.MOST_READS:,} times after its CTEs are expanded"
@@ -389,14 +395,15 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
         offered = scopes.offered(column, inner, schema, known)
         holders = [table for table, names in offered.items() if column.name in names]
         if not column.table and len(holders) > 1:
-            hint = f"{' and '.join(holders)} have this column. Add the table: {holders[0]}.{column.name}."
+            named = next((table for table in holders if not located_problems.is_source(table, rendered)), "")
+            advice = f"Add the table: {named}" if named else "Give one an alias, as in `as x`, and add it: x"
+            hint = f"{' and '.join(holders)} have this column. {advice}.{column.name}."
             yield located_problems.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
         elif column.table in holders and offered[column.table].count(column.name) > 1:
             hint = f"Rename one: {column.table} has two columns with this name."
             yield located_problems.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
         elif column.table and column.table not in offered:
-            near = difflib.get_close_matches(column.table, offered, 1)
-            hint = f"Tables: {', '.join(offered) or 'none'}." + (f" Did you mean `{near[0]}`?" if near else "")
+            hint = located_problems.other_tables(column.table, offered, rendered)
             if _is_beside(column):
                 hint = "Compare the columns in ON. A subquery in FROM can't read other tables of the same FROM."
             yield located_problems.at(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from sqlglot import exp
@@ -74,6 +74,16 @@ def found(sql: str, pattern: str) -> tuple[int, int]:
         if match:
             return sql.count("\n", 0, match.start()) + 1, match.start() - sql.rfind("\n", 0, match.start())
     return 0, 0
+
+
+def namesakes(scope: Scope) -> Iterator[tuple[str, exp.Expr]]:
+    """Yield the name and the node of each table of a FROM that another one before it has the name of."""
+    names: set[str] = set()
+    for name, node in scope.references:
+        if name and name in names:
+            called = node.parent if isinstance(node.parent, exp.Subquery) else node
+            yield name, called.args.get("alias") or called.this
+        names.add(name)
 
 
 def too_large(scopes: Iterable[Scope]) -> exp.Expr | None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import cast
 
 from sqlglot import exp
 
 from sqlrun.errors import Problem
-from sqlrun.parse import decimal_casts, text_coercion, unsupported_syntax
+from sqlrun.parse import decimal_casts, located_problems, text_coercion, unsupported_syntax
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.parse import Query
-from sqlrun.parse.source_map import source_place
 from sqlrun.parse.type_check import Tables
 from sqlrun.transpile.trees import every, place_of
 
 ADVICE = "Use the Spark engine."
+# What RE2 says of a pattern that Java may take.
+OF_PATTERNS = re.compile(
+    "invalid (repetition size|perl operator|escape sequence|character class|named capture)|bad repetition operator|"
+    "no argument for repetition|missing [])]|unexpected [)]|trailing .$|pattern too large"
+)
 
 
 def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: str = ADVICE) -> tuple[Problem, ...]:
@@ -37,8 +42,8 @@ def mixed_problems(query: Query, tables: Tables, advice: str = ADVICE) -> tuple[
 def _located(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
     for node, why, instead in found:
         line, column = place_of(cast(exp.Expression, node))
-        place, excerpt = source_place(query.rendered, line or 1, column or 1)
-        yield Problem("SR310", place, why, f"{instead} {advice}".strip(), excerpt)
+        hint = f"{instead} {advice}".strip()
+        yield located_problems.problem("SR310", query.rendered, line or 1, column or 1, why, hint)
 
 
 def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
@@ -53,6 +58,8 @@ def instead(query: Query, why: str) -> str:
         return "Use `from ... lateral view explode(x) l as element`."
     if why.startswith("UNNEST()") and "MAP(" in why:
         return unsupported_syntax.GENERATOR
+    if OF_PATTERNS.match(why):
+        return "Write another pattern: DuckDB's are RE2's, not Java's."
     return "Cast the arguments to the types that it accepts."
 
 

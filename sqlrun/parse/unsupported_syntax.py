@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from sqlrun.parse import precedence, window_forms
+from sqlrun.transpile import patterns
 from sqlrun.transpile.trees import COMPARISONS, every
 
 Found = tuple[exp.Expr, str, str]
@@ -41,7 +42,7 @@ RECURSIVE = "Write a CTE for each level, or store each node's ancestors in a col
 def refused(tree: exp.Expr) -> Iterable[Found]:
     """Yield unsupported syntax: (node, what it is, what to write instead)."""
     finders = (_pivots, _tables, _joins, _generators, _stars, _limits, _misplaced, _numbers, _others)
-    for find in (*finders, window_forms.found, precedence.found):
+    for find in (*finders, window_forms.found, precedence.found, patterns.invalid):
         yield from find(tree)
 
 

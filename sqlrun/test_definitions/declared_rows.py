@@ -11,7 +11,7 @@ from typing import Any
 from sqlrun.errors import Place, Problem
 from sqlrun.load import seeds
 from sqlrun.load.seeds import Field
-from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain, spelled
 from sqlrun.project import Row
 from sqlrun.runtime.text_table import counted
 from sqlrun.test_definitions.misfits import Misfit, misfit
@@ -81,17 +81,18 @@ def dict_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, .
         if not isinstance(item, Mapping):
             reader.problem("SR103", place, "a row must map columns to values", ROW)
             continue
-        for column, value in item.items():
+        for written, value in item.items():
+            column = spelled(written, table.types)
             if table.types and column not in table.types:
                 hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(column, table.types)}"
                 message = f"unknown column `{column}` of {table.name}"
-                reader.problem("SR112", reader.place(item, column), message, hint)
+                reader.problem("SR112", reader.place(item, written), message, hint)
                 continue
             wrong = misfit(value, table.types.get(column, ""))
             if wrong is not None:
-                at = _inside(reader, item, column, wrong)
+                at = _inside(reader, item, written, wrong)
                 reader.problem("SR119", at, _message(wrong, column), _hint(table.name, column, table.types[column]))
-        found.append(plain(item))
+        found.append({spelled(column, table.types): value for column, value in plain(item).items()})
     return tuple(found)
 
 
@@ -136,12 +137,12 @@ def note(reader: Reader, passage: Passage, code: str, line: int, column: int, me
 def _header(reader: Reader, passage: Passage, header: tuple[Field, ...], table: Table) -> bool:
     good, names = True, [field.text or "" for field in header]
     for index, (field, name) in enumerate(zip(header, names, strict=True)):
-        if table.types and name not in table.types:
+        if table.types and spelled(name, table.types) not in table.types:
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name.strip(), table.types)}"
             message = f"unknown column `{name}` of {table.name}"
             note(reader, passage, "SR112", field.line, field.column, message, hint)
             good = False
-        elif name in names[:index]:
+        elif name.lower() in {before.lower() for before in names[:index]}:
             message = f"duplicate column `{name}` in the header"
             note(reader, passage, "SR119", field.line, field.column, message, "Remove one of them.")
             good = False
@@ -165,7 +166,7 @@ def _record(
         )
         return None
     row: dict[str, object] = {}
-    for name, field in zip((str(one.text) for one in header), record, strict=True):
+    for name, field in zip((spelled(str(one.text), table.types) for one in header), record, strict=True):
         kind = table.types.get(name, "")
         value, wrong = _field(field.text, kind)
         wrong = wrong or misfit(value, kind)

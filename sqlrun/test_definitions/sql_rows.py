@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.incremental.types import text as type_text
-from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.load.yaml_reader import Reader, did_you_mean, spelled
 from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
@@ -69,7 +69,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
     for index, (name, item) in enumerate(zip(names, tree.selects, strict=True)):
         if not isinstance(item, exp.Alias | exp.Column) or isinstance(item.unalias(), exp.Star):
             yield at("SR119", item, "a column of these rows has no name", "Name each column: select 1 as id.")
-        elif table.types and name not in table.types:
+        elif table.types and spelled(name, table.types) not in table.types:
             hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name, table.types)}"
             yield at("SR112", item, f"unknown column `{name}` of {table.name}", hint)
         elif name in names[:index]:
@@ -83,7 +83,7 @@ def _problems(rendered: Rendered, tree: exp.Query, table: Table, known: Known) -
                     f"{message} (column `{name}`)",
                     f"Write a value of the type of `{name}` in {table.name}: {kind}.",
                 )
-                for node, message, kind in _misfits(item.unalias(), table.types.get(name, ""))
+                for node, message, kind in _misfits(item.unalias(), table.types.get(spelled(name, table.types), ""))
             )
         if len(part.selects) != len(names):
             message = f"this SELECT has {counted(len(part.selects), 'column')}, but the first has {len(names)}"

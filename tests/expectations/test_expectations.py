@@ -73,6 +73,10 @@ QUERY = "unexpected_rows_expectation"
         (expect("expect_column_values_to_be_in_set", column="status", value_set="a"), "SR713", "list"),
         (expect(BETWEEN, column="amount", min_value=1, condition_parser="pandas"), "SR713", "spark"),
         (expect(BETWEEN, column="amount", min_value=1, row_condition="1 = (select 1)"), "SR711", "boolean"),
+        (expect(BETWEEN, column="amount", min_value=1, row_condition="amount"), "SR711", "type `decimal"),
+        (expect(BETWEEN, column="amount", min_value=1, row_condition="Day > 3"), "SR711", "in `day > 3`"),
+        (expect(QUERY, unexpected_rows_query="select * from {batch} where amount"), "SR711", "not boolean"),
+        (expect(QUERY, unexpected_rows_query="select * from {batch} as b where b.day * 2 = 1"), "SR711", "compute"),
         (expect(REGEX, column="amount", regex="a"), "SR714", "decimal"),
         (expect("expect_column_max_to_be_between", on_fail="quarantine", column="day", max_value=1), "SR713", "date"),
         (expect("expect_table_row_count_to_equal", on_fail="quarantine", value=1), "SR708", "one by one"),
@@ -96,6 +100,8 @@ def test_a_right_suite_has_no_problem():
         expect("expect_column_max_to_be_between", "info", column="day", max_value=date(2030, 1, 1)),
         expect("expect_table_row_count_to_be_between", min_value=1),
         expect(QUERY, unexpected_rows_query="select day from {batch} group by day having count(*) > 9"),
+        expect(BETWEEN, column="amount", min_value=1, row_condition="Day > '2026-01-01' and status = '{'"),
+        expect(QUERY, unexpected_rows_query="select `a``b` from {batch} where not (amount > 3 or nothing_known)"),
     ]
 
     assert found(*suite) == ()

@@ -40,6 +40,50 @@ def test_a_table_is_a_few_lines_of_the_long_text(project: Path) -> None:
     assert set(short[:-1]) <= set(whole)
 
 
+@pytest.mark.parametrize("grain", ["[customer_id]", "[]"])
+def test_a_strategy_that_reads_everything_says_so(project: Path, grain: str) -> None:
+    """Also of a table whose changed rows are found by key: its cost is that of the whole query."""
+    (project / "models/ranked.sql").write_text(
+        "select customer_id, sum(amount) over (order by amount) as s from {{ ref('stg_orders') }}"
+    )
+    (project / "models/ranked.yml").write_text(f"models:\n  - name: ranked\n    grain: {grain}\n")
+    _, short = explained("ranked", "--short")
+    _, whole = explained("ranked")
+
+    does = "the whole query is run again"
+    if grain != "[]":
+        does = "a tick reads its inputs completely, and writes the rows that changed"
+    assert short[1] == f"strategy   full: {does}"
+    assert f"table      ranked: full, {does}" in whole
+    assert short[2] == "reason     SR522 a window function without PARTITION BY ranks the whole table"
+
+
+@pytest.mark.parametrize(
+    ("contract", "partition", "code", "place"),
+    [
+        ("models/keyless.yml", "", "SR525", "models/keyless.yml"),
+        ("models/all.yml", "", "SR525", "models/all.yml"),
+        ("", "", "SR525", "a contract, such as models/keyless.yml"),
+        ("models/keyless.yml", "    config: {partition_by: [day]}\n", "SR549", "models/keyless.yml"),
+    ],
+)
+def test_rows_without_a_key_name_the_contract(
+    project: Path, contract: str, partition: str, code: str, place: str
+) -> None:
+    """Whose `grain` is missing, and in which file."""
+    (project / "models/keyless.sql").write_text(
+        "select a.order_date as day, b.sales from {{ ref('daily_sales') }} as a "
+        "join (select distinct sales from {{ ref('daily_sales') }}) as b on a.sales < b.sales "
+        "union all select order_date, sales from {{ ref('daily_sales') }}"
+    )
+    if contract:
+        (project / contract).write_text(f"models:\n  - name: keyless\n{partition}")
+    _, short = explained("keyless", "--short")
+
+    assert short[2].startswith(f"reason     {code} the rows have no key")
+    assert short[3] == f"instead    Declare `grain:` of `keyless` in {place}."
+
+
 def test_hidden_tables_are_counted(project: Path) -> None:
     (project / "models/ranked.sql").write_text(
         "select status, sum(n) as n from (select status, count(*) as n "

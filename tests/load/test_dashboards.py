@@ -81,6 +81,22 @@ def test_what_is_left_out_follows_from_names_and_types(tmp_path: Path) -> None:
     assert found.compare == ("before", "last_week")
 
 
+def test_names_of_columns_match_in_any_case(tmp_path: Path) -> None:
+    """Names that follow from a column, too: the addresses of a page don't depend on case."""
+    capitals = changed(
+        entity={"key": "Site_ID"},
+        windows={"table": "windows", "hours": "WINDOW_hours"},
+        measures=["Clicks", {"column": "PAID", "format": "money"}],
+        lists=[
+            {"column": "Top", "item": "PAGE", "value": "N"},
+            {"table": "ref('pages')", "item": "Page", "value": "N"},
+        ],
+        trend={"slots": {"table": "slots", "at": "Slot_At"}},
+    )
+
+    assert dashboard(tmp_path / "a", capitals) == dashboard(tmp_path / "b", GOOD)
+
+
 def test_windows_come_from_the_var_of_the_columns_name_or_from_the_dashboard(tmp_path: Path) -> None:
     settings = broken.SETTINGS + "[tool.sqlrun.vars]\nwindow_hours = [2, 48]\n"
     own = changed(windows={**GOOD["windows"], "of": [12]})

@@ -227,7 +227,7 @@ def test_functions_of_other_dialects_are_unknown(sql: str) -> None:
 def test_conditions_and_checks_refuse_spark_only_functions() -> None:
     """They run on DuckDB with any engine."""
     with pytest.raises(UsageError, match=r"--where: hash\(\) runs on Spark only"):
-        condition("hash(a) = 1", ["a"])
+        condition("hash(a) = 1", {"a": "string"})
 
 
 def test_landing_rules_are_read_in_the_same_dialect() -> None:

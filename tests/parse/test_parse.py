@@ -235,6 +235,18 @@ def test_places_are_mapped_through_jinja() -> None:
     assert source_place(rendered, 2, 7, "zz")[0] == Place("models/m.sql", 2, 3)
 
 
+COLUMNS = {
+    "n_orders": "bigint",
+    "name": "string",
+    "is_paid": "boolean",
+    "day": "date",
+    "place": "struct<site:int>",
+    "numbers": "array<int>",
+    "unknown": "",
+    "Two words": "decimal(5,2)",
+}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -243,11 +255,20 @@ def test_places_are_mapped_through_jinja() -> None:
         "lower(name) = 'a' and not n_orders is null",
         "name like '%; drop table x --%'",
         "`n_orders` > 3",
+        "N_Orders > 3",
+        "place.site = 1",
+        "Place.Site = 1",
+        "is_paid",
+        "not is_paid",
+        "is_paid and name like 'a%'",
+        "unknown",
+        "n_orders = '3'",
+        "size(filter(numbers, x -> x > 1)) > 0",
     ],
 )
 def test_a_condition_passes(text: str) -> None:
     """In brackets, so that text that is appended stays outside."""
-    done = condition(text, ["n_orders", "name"])
+    done = condition(text, COLUMNS)
 
     assert done.startswith("(") and done.endswith(")")
 
@@ -292,4 +313,27 @@ def test_a_condition_passes(text: str) -> None:
 def test_anything_but_a_condition_is_refused(text: str) -> None:
     """Injection, subqueries, files, aggregates: each ends in a message."""
     with pytest.raises(UsageError, match=r"^--where"):
-        condition(text, ["n_orders", "name"])
+        condition(text, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("n_orders", "the condition `n_orders` is of type `bigint`, not boolean"),
+        ("n_orders + 1", "the condition `n_orders + 1` is of type `bigint`, not boolean"),
+        ("`Two words`", "is of type `decimal(5,2)`, not boolean"),
+        ("name", "the condition `name` is of type `string`, not boolean"),
+        ("place.site", "is of type `int`, not boolean"),
+        ("1", "the condition `1` is of type `int`, not boolean"),
+        ("is_paid and day", "the condition `day` is of type `date`, not boolean"),
+        ("not n_orders", "the condition `n_orders` is of type `bigint`, not boolean"),
+        ("day > 3", "Spark can't combine `date` and `int` in `day > 3`"),
+        ("day * 2 = 4", "Spark can't compute with `date` and `int`"),
+    ],
+)
+def test_a_condition_that_spark_refuses_for_its_types_is_refused(text: str, why: str) -> None:
+    """DuckDB would take a number for a condition, and would answer."""
+    with pytest.raises(UsageError) as caught:
+        condition(text, COLUMNS)
+
+    assert str(caught.value).startswith("--where: ") and why in str(caught.value)

@@ -69,6 +69,33 @@ def test_each_code_has_its_page_offline() -> None:
     assert len(codes) > 80
 
     assert CliRunner().invoke(listed, ["SR999"]).exit_code == 2
+    every = CliRunner().invoke(listed, []).output
+    assert re.findall(r"^  (SR\d{3})  \S", every, re.MULTILINE) == codes
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"),
+    [
+        ("SR999", ""),
+        ("SR309x", "`SR309`"),
+        ("SR340", "`SR304`"),
+        ("RS304", "`SR304`"),
+        ("304", "`SR304`"),
+        ("SR-304", "`SR304`"),
+        ("SR3O4", "`SR304`"),
+        ("SR3044", "`SR304`"),
+        ("SR516", ""),
+        ("SR", ""),
+        ("nonsense", ""),
+    ],
+)
+def test_an_unknown_code_names_the_codes_that_a_slip_makes_it(code: str, meant: str) -> None:
+    """No other code: the number of a code says nothing about the numbers beside it."""
+    done = CliRunner().invoke(main.commands["error"], [code])
+
+    asked = f" Did you mean {meant}?" if meant else ""
+    assert done.output == f"Error: there is no code `{code}`.{asked} `sqlrun error` without a code lists all codes.\n"
+    assert done.exit_code == 2
 
 
 def test_the_cause_of_a_delta_rs_error_is_on_its_line() -> None:

@@ -480,6 +480,17 @@ def test_a_log_comes_through_a_topic(tmp_path: Path, broker: Broker) -> None:
     assert found["dropped"] > 0 and found["unexplained"] == 0 and found["quarantined"] == 0
 
 
+def test_a_declaration_names_columns_in_any_case(tmp_path: Path) -> None:
+    """They are the source's columns, which have the names of fields."""
+    project(tmp_path, ENGINE)
+    declared = tmp_path / "models/_sources.yml"
+    cdc = "{format: debezium, key: [ID], table: public.docs}"
+    declared.write_text(declared.read_text().replace("{format: debezium, key: [id], table: public.docs}", cdc))
+
+    changes = prepared(tmp_path).project.sources[0].changes
+    assert cdc in declared.read_text() and changes is not None and changes.key == ("id",)
+
+
 @pytest.mark.parametrize(
     ("cdc", "message"),
     [

@@ -15,7 +15,7 @@ from sqlrun.errors import Problem
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import WEIGHT, Moment
 from sqlrun.incremental.statements import Tick, prepare
-from sqlrun.parse import spark_only
+from sqlrun.parse import located_problems, spark_only
 from sqlrun.parse.parse import Query, schema_of
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Project
@@ -216,7 +216,8 @@ def _problem(query: Query, failure: _Failure, advice: str) -> Problem:
     if not failure.line:
         place = replace(place, exact=False)
     why = f"DuckDB can't run this query: {failure.why}"
-    return Problem("SR310", place, why, f"{spark_only.instead(query, failure.why)} {advice}", excerpt)
+    found = Problem("SR310", place, why, f"{spark_only.instead(query, failure.why)} {advice}", excerpt)
+    return located_problems.named(found, query.rendered)
 
 
 def refusals(

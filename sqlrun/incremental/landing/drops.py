@@ -19,7 +19,7 @@ from sqlrun.incremental.operators.filter import Filter
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.stages import collapse
 from sqlrun.incremental.translate.translate import translate
-from sqlrun.parse import declared_types, parse, spark_only
+from sqlrun.parse import declared_types, located_problems, parse, spark_only
 from sqlrun.parse.parse import SOURCE, Query
 from sqlrun.project import Column, Config, Drop, Model, Rendered, Source
 from sqlrun.transpile.dialect import DIALECT
@@ -48,7 +48,8 @@ def _problems(source: Source, rule: Drop) -> list[Problem]:
     try:
         _condition(source, rule)
     except ProjectError as error:
-        return [_shown(rule, one) for one in error.problems]
+        written = _rendered(source, rule, rule.where)
+        return [located_problems.named(_shown(rule, one), written) for one in error.problems]
     except parse.TOO_DEEP_ERRORS:
         return [Problem("SR301", rule.place, parse.TOO_DEEP, HINT)]
     return []

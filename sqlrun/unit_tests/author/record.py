@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +19,12 @@ from sqlrun import pipeline
 from sqlrun.engine_api import Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.graph.lineage import Lineage
-from sqlrun.incremental.compile import whole_query
-from sqlrun.incremental.script import Moment
 from sqlrun.parse.where_clause import condition
 from sqlrun.pipeline import Prepared, ledger_of
 from sqlrun.project import Row
+from sqlrun.publish import view_query
 from sqlrun.publish.ledger import Ledger
-from sqlrun.publish.reader import find, relation, tick_of
+from sqlrun.publish.reader import find, tick_of
 from sqlrun.publish.reader import query as read
 from sqlrun.publish.table_state import Published
 from sqlrun.runtime import arrow_rows
@@ -92,34 +91,21 @@ class _Past:
     def __post_init__(self) -> None:
         self.queries = {query.name: query for query in self.prepared.queries}
         self.query = self.queries[self.name]
-        asks = any(asks_for_time(self.queries[name]) for name in (self.name, *self._views(self.name)))
+        views = view_query.below_views(self.queries, self.prepared.workspace.views, self.name)
+        asks = any(asks_for_time(self.queries[name]) for name in (self.name, *views))
         self.as_of = f"{self.published.as_of:%Y-%m-%d %H:%M:%S}" if asks else ""
 
     @cached_property
     def lineage(self) -> Lineage:
         return Lineage(self.prepared.project, self.prepared.graph, self.prepared.queries)
 
-    def _views(self, name: str) -> Iterator[str]:
-        for ref in self.queries[name].rendered.refs if name in self.queries else ():
-            if ref in self.prepared.workspace.views:
-                yield ref
-                yield from self._views(ref)
-
     def table(self, name: str, label: str) -> tuple[str, list[Relation]]:
         """Return a FROM item with the rows of a table or a view, and the relations that it reads."""
         if name not in self.prepared.workspace.views:
             return identifier(label, "duckdb"), [replace(find(self.published, self.ledger.warehouse, name), name=label)]
-        moment = Moment(self.published.as_of, None)
-        text = whole_query(self.queries, name, self.prepared.workspace.views, moment, "duckdb", f"{label}_{{name}}")
-        tables: dict[str, Relation] = {}
-        for one in (name, *self._views(name)):
-            for ref in self.queries[one].rendered.refs:
-                if ref not in self.prepared.workspace.views:
-                    if ref not in self.published.tables:
-                        raise UsageError(f"{self.published} has no table `{ref}`. Run `sqlrun build` first.")
-                    state = self.published.tables[ref]
-                    tables[ref] = relation(self.ledger.warehouse, ref, state, f"{label}_{ref}")
-        return f"({text})", list(tables.values())
+        views, warehouse = self.prepared.workspace.views, self.ledger.warehouse
+        text, tables = view_query.over_tick(self.queries, views, name, self.published, warehouse, label)
+        return f"({text})", tables
 
     def published_rows(self, where: str, limit: int) -> pa.Table:
         """Return the rows that satisfy a condition, in the grain's order. Raises: UsageError if there are none."""
@@ -127,7 +113,8 @@ class _Past:
         item, relations = self.table(self.name, "_rows")
         names = list(self.query.columns)
         text = f"select {_columns(names)} from {item}"
-        text += f" where {condition(where, names)}" if where else ""
+        kinds = {column.name: column.type for column in model.columns}
+        text += f" where {condition(where, {name: kinds.get(name, '') for name in names})}" if where else ""
         order = [name for name in model.grain if name in names]
         text += f" order by {_columns(order)}" if order else ""
         rows = read(f"{text} limit {limit}", relations)
