@@ -18,8 +18,8 @@ from sqlrun.runtime import atomic_files
 NAME = "run_results.json"
 # The argument with the time that the caller asked for; `as_of` is the tick's.
 ASKED = "asked_as_of"
-# A write contains all results: above this number of them the file is written at most once in so many seconds, unless
-# something failed. Else the writes of a build would grow with the square of its steps.
+# A write contains all results. Above FEW results the file is written at most once in PAUSE seconds, unless something
+# failed, because writes after each step would grow with the square of the steps.
 FEW, PAUSE = 100, 1.0
 # Statuses of steps that are written together with the checks that follow.
 WELL = ("success", "no-op")
