@@ -323,10 +323,11 @@ def verify_tables(
     published = tick_of(ledger, options["tick"])
     names = chosen(prepared, select, exclude, options["state"])
     console = Console()
-    failed, good = 0, "Every table equals its query"
+    compared, failed, good = 0, 0, "Every table equals its query"
     if options["checksums"]:
         for found in checksums.compare(ledger.warehouse, published, names):
             console.lines(outcome_lines.checksum(found))
+            compared += 1
             failed += not found.ok
             good = "Every table has the ledger's checksum"
     else:
@@ -334,10 +335,17 @@ def verify_tables(
         workspace = sampling.as_built(prepared.workspace, published.tables)
         for verdict in verify(workspace, ledger.warehouse, published, names, options["limit"], some):
             console.lines(outcome_lines.verdict(verdict))
+            compared += 1
             failed += not verdict.ok
             if verdict.scope:
                 # No query has the versions of a history that ended: they are nowhere but in the history itself.
                 good = "No table differs from its query, in what was compared of histories,"
+    if not compared:
+        nothing = f"Nothing was compared at {published}: no selected model is a table that a query computes."
+        if select or exclude or options["state"]:
+            raise UsageError(nothing)
+        console.lines([nothing])
+        return 0
     what = "the ledger's checksums" if options["checksums"] else "their queries"
     wrong = (
         f"{text_table.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."

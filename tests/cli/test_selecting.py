@@ -103,3 +103,22 @@ def test_a_build_leaves_out_unit_tests(shop: Path) -> None:
     assert run(shop, "build").exit_code == 1
     assert run(shop, "build", "--exclude", "test_type:unit", "c").exit_code == 0
     assert run(shop, "build", "--exclude", "test_type:data").exit_code == 2
+
+
+def test_verify_does_not_pass_what_it_did_not_compare(tmp_path: Path) -> None:
+    project(
+        tmp_path,
+        models__a_sql="{{ config(materialized='view') }}\nselect id from {{ ref('raw') }}",
+        models__b_sql="select id from {{ ref('a') }}",
+    )
+    assert run(tmp_path, "build").exit_code == 0
+    view = run(tmp_path, "verify", "--select", "a")
+
+    assert (view.exit_code, "Every table" in view.output) == (2, False)
+    assert "Nothing was compared at tick 1" in view.output
+    assert "Every table equals its query at tick 1" in run(tmp_path, "verify").output
+    # A project without a table that a query computes has nothing to compare, which is no mistake of the command.
+    (tmp_path / "models" / "b.sql").unlink()
+    assert run(tmp_path, "build").exit_code == 0
+    whole = run(tmp_path, "verify")
+    assert (whole.exit_code, "Nothing was compared" in whole.output) == (0, True)
