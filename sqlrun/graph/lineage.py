@@ -17,6 +17,7 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.graph.column_lineage import Found, Walk
 from sqlrun.graph.graph import Graph
 from sqlrun.load.yaml_reader import did_you_mean, listed, spelled
+from sqlrun.parse.located_problems import as_written
 from sqlrun.parse.parse import REF, Query
 from sqlrun.parse.scopes import written
 from sqlrun.parse.source_map import source_place
@@ -185,7 +186,8 @@ class Lineage:
 
 def _step(query: Query, made: bool, node: exp.Expr, line: int, column: int) -> Step:
     how = "taken" if isinstance(node, exp.Explode | exp.Inline) else "computed" if made else "constant"
-    return Step(how, written(node), source_place(query.rendered, line or 1, column or 1)[0])
+    text = as_written(written(node), query.rendered)
+    return Step(how, text, source_place(query.rendered, line or 1, column or 1)[0])
 
 
 def chosen(lineage: Lineage, text: str) -> tuple[Item, ...]:

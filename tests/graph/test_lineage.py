@@ -206,6 +206,14 @@ def test_upward_lineage_is_printed_as_a_tree(small: Path) -> None:
     ]
 
 
+def test_an_expression_names_a_source_s_column_as_the_analyst_does(tmp_path: Path) -> None:
+    """Compiled SQL calls the source shop__sales."""
+    sql = "select id, upper(city) as city, price from {{ source('shop', 'sales') }}"
+    lineage = lineage_of(write(tmp_path, SMALL | {"models/raw.sql": sql}))
+
+    assert tree_up(lineage, chosen(lineage, "raw.city"))[1] == "│  computed  upper(city)  models/raw.sql:1:12"
+
+
 def test_downward_lineage_is_printed_as_a_tree(small: Path) -> None:
     """A source's column is in the struct, but not in the sum of the struct's other field; there it is a filter."""
     lineage = lineage_of(small)
