@@ -9,7 +9,7 @@ from sqlrun.transpile.templates import number, piece, text
 
 # A text in a message, of which the beginning suffices to find it.
 _SHOWN = "left(cast(arg_x as varchar), 60)"
-_NO_TIME = f"error(concat('cast: a text is no time: ', {_SHOWN}))"
+_NO_TIME = f"error(concat('cast: ''', {_SHOWN}, ''' is no time'))"
 _WHOLE = exp.DataType.SIGNED_INTEGER_TYPES
 _COUNTS = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.BitwiseCount)
 _COUNTING = {"epoch_us", "len", "cardinality", "strpos", "length", "list_position", "strlen"}
@@ -42,7 +42,7 @@ def _template(node: exp.Cast, is_text: bool) -> str:
     kind = node.to.sql("duckdb")
     plain = f"{word}(arg_x as {kind})"
     if node.to.this in _WHOLE:
-        wrong = other or f"error(concat('cast: a text is no {kind}: ', {_SHOWN}))"
+        wrong = other or f"error(concat('cast: ''', {_SHOWN}, ''' is no {kind}'))"
         return (
             f"case when {_DOUBLE} then {word}(trunc({word}(arg_x as double)) as {kind}) "
             f"when typeof(arg_x) like 'DECIMAL%' then {word}(split_part(cast(arg_x as varchar), '.', 1) as {kind}) "

@@ -112,7 +112,7 @@ def read(value: exp.Expr, pattern: exp.Expr, *, strict: bool, kind: str) -> exp.
         raise UnlikeSparkError("it can't parse text with this pattern", "Name year, month and day by yyyy, MM and dd.")
     parsed = "cast(strptime(arg_x, arg_f) as timestamp) at time zone 'UTC'"
     parsed = f"cast({parsed} as date)" if kind == "date" else parsed
-    other = "error(concat('a text does not fit the pattern of its date: ', left(arg_x, 60)))"
+    other = "error(concat('''', left(arg_x, 60), ''' does not fit the pattern of its date'))"
     if not strict:
         parsed, other = parsed.replace("strptime", "try_strptime"), "null"
     template = f"case when arg_x is null then null when regexp_full_match(arg_x, arg_r) then {parsed} else {other} end"

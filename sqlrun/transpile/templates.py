@@ -83,7 +83,7 @@ def _name_expression(tree: exp.Expr) -> None:
             message, behind = found.expressions[0], f"{EXPRESSION}{_expression.get()()}"
             if isinstance(message, exp.Literal):
                 message.replace(exp.Literal.string(f"{FAILED}{message.name}{behind}"))
-            else:  # it ends with the value
+            else:  # it quotes the value
                 message.replace(call("concat", exp.Literal.string(FAILED), message, exp.Literal.string(behind)))
 
 

@@ -29,15 +29,15 @@ seeds:
 FAILING: dict[str, tuple[str, str, str]] = {
     "of_text": (
         "select id,\n  cast(name as int) as n\nfrom {{ ref('numbers') }}",
-        "of_text.sql:2:3", "this expression fails on a value of a row: cast: a text is no INT: seven",
+        "of_text.sql:2:3", "this expression fails on a value of a row: cast: 'seven' is no INT",
     ),
     "of_two": (
         "select id, cast(id as bigint) as n, cast(name as bigint) as s from {{ ref('numbers') }}",
-        "of_two.sql:1:37", "this expression fails on a value of a row: cast: a text is no BIGINT: seven",
+        "of_two.sql:1:37", "this expression fails on a value of a row: cast: 'seven' is no BIGINT",
     ),
     "of_day": (
         "select id, to_date(name, 'yyyy-MM-dd') as day from {{ ref('numbers') }}",
-        "of_day.sql:1:12", "this expression fails on a value of a row: a text does not fit the pattern of its date: 7",
+        "of_day.sql:1:12", "this expression fails on a value of a row: '7' does not fit the pattern of its date",
     ),
     "of_zero": (
         "select id,\n  qty /\n  (id - 1) as q\nfrom {{ ref('numbers') }}",
@@ -57,23 +57,23 @@ FAILING: dict[str, tuple[str, str, str]] = {
     ),
     "of_view": (
         "select id, n from {{ ref('as_numbers') }}",
-        "as_numbers.sql:1:12", "this expression fails on a value of a row: cast: a text is no INT: seven",
+        "as_numbers.sql:1:12", "this expression fails on a value of a row: cast: 'seven' is no INT",
     ),
     "of_group": (
         "select qty, sum(cast(name as int)) as n from {{ ref('numbers') }} group by qty",
-        "of_group.sql:1:17", "this expression fails on a value of a row: cast: a text is no INT: seven",
+        "of_group.sql:1:17", "this expression fails on a value of a row: cast: 'seven' is no INT",
     ),
     "of_where": (
         "select id from {{ ref('numbers') }} where cast(name as int) > 3",
-        "of_where.sql:1:43", "this expression fails on a value of a row: cast: a text is no INT: seven",
+        "of_where.sql:1:43", "this expression fails on a value of a row: cast: 'seven' is no INT",
     ),
     "of_window": (
         "select id, rank() over (partition by qty order by cast(name as int)) as n from {{ ref('numbers') }}",
-        "of_window.sql:1:51", "this expression fails on a value of a row: cast: a text is no INT: seven",
+        "of_window.sql:1:51", "this expression fails on a value of a row: cast: 'seven' is no INT",
     ),
     "of_letters": (
         "select id, transform(array(name), x -> cast(x as int)) as n from {{ ref('numbers') }}",
-        "of_letters.sql:1:40", "this expression fails on a value of a row: cast: a text is no INT: seven",
+        "of_letters.sql:1:40", "this expression fails on a value of a row: cast: 'seven' is no INT",
     ),
 }  # fmt: skip
 VIEW = "select id, cast(name as int) as n from {{ ref('numbers') }}"
@@ -132,9 +132,7 @@ def test_a_unit_test_shows_the_expression_of_a_model_above(tmp_path: Path) -> No
 
     result = CliRunner().invoke(main, ["--project-dir", str(folder), "test"])
 
-    where = (
-        "SR533 models/as_numbers.sql:1:12  this expression fails on a value of a row: cast: a text is no INT: seven."
-    )
+    where = "SR533 models/as_numbers.sql:1:12  this expression fails on a value of a row: cast: 'seven' is no INT."
     assert result.exit_code == 1 and where in result.output
 
 
@@ -174,6 +172,6 @@ def test_a_damaged_file_is_no_error_about_a_value(tmp_path: Path) -> None:
 
 
 def test_a_value_in_a_message_is_not_taken_for_the_expression() -> None:
-    error = duckdb.InvalidInputException("Invalid Input Error: SR533 cast: a text is no INT: a <- b <- CAST(x AS INT)")
+    error = duckdb.InvalidInputException("Invalid Input Error: SR533 cast: 'a <- b' is no INT <- CAST(x AS INT)")
 
-    assert data_errors.found(error) == ("cast: a text is no INT: a <- b", "CAST(x AS INT)")
+    assert data_errors.found(error) == ("cast: 'a <- b' is no INT", "CAST(x AS INT)")
