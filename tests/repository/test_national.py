@@ -35,9 +35,10 @@ def test_an_answer_of_another_tick_or_restaurant_is_wrong() -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_small_platform_is_right_to_the_cent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--ahead"]], ids=["at once", "ahead"])
+def test_a_small_platform_is_right_to_the_cent(more: list[str], tmp_path: Path) -> None:
     """The benchmark exits with 1 if a row of the mart differs from what its own SQL computes from the orders."""
-    options = ["--restaurants", "300", "--mean", "20", "--peak", "100", "--days", "1", "--ticks", "3"]
+    options = ["--restaurants", "300", "--mean", "20", "--peak", "100", "--days", "1", "--ticks", "3", *more]
     command = [sys.executable, "-m", "benchmarks.national", *options, "--seconds", "0", "--folder", str(tmp_path)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
@@ -45,3 +46,4 @@ def test_a_small_platform_is_right_to_the_cent(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tick 3: " in done.stdout and done.stdout.count(", 0 wrong") == 2
+    assert ("seconds to land ahead" in done.stdout) == bool(more)
