@@ -220,7 +220,7 @@ def test_an_edited_rule_lands_the_source_again(tmp_path: Path) -> None:
         ("{where: shop = 'a', reason: too large}", "the reason `too large` of a drop rule occurs twice"),
         ("{where: shop = 'a', reason: b, on: c}", "unknown key `on` of a drop rule"),
         ("{where: \"shop = '{{ x }}'\", reason: b}", "`where` contains `{{`"),
-        ("{where: amount, reason: b}", "the condition `shops__sales.amount` is of type `decimal(10,2)`, not boolean"),
+        ("{where: amount, reason: b}", "the condition `amount` is of type `decimal(10,2)`, not boolean"),
         ("{where: amount > 1 group by id, reason: b}", "it is more than one condition"),
         ("{where: a) or (b, reason: b}", "syntax error: unexpected `)`"),
         ("{where: current_timestamp() > timestamp '2026-01-01', reason: b}", "_sources.yml:18:21"),
