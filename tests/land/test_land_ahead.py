@@ -97,6 +97,20 @@ def test_after_landing_ahead_the_tick_lands_nothing(site: Site) -> None:
     assert ids(site) == Counter("abc")
 
 
+def test_landing_ahead_costs_the_tick_no_scan_of_the_landing_table(site: Site) -> None:
+    """The rules of unpublished rows are checked again; those of the table's other rows were checked by their ticks."""
+    send(site, "1.jsonl", "c")
+    ahead(site)
+    path = site.published[-1].plan.tables[shops.NAME].spec.path
+
+    with mock.patch.object(DuckDBEngine, "query", autospec=True, side_effect=DuckDBEngine.query) as asked:
+        assert site.tick(START + FIVE).published
+
+    read = [relation for call in asked.call_args_list for relation in call.args[2] if relation.path == path]
+    assert {relation.row_set for relation in read} == {"changes"}
+    assert any(relation.name == "held" for relation in read)
+
+
 def test_without_new_files_no_engine_is_used(site: Site) -> None:
     with mock.patch.object(DuckDBEngine, "land", side_effect=AssertionError):
         ahead(site)
