@@ -175,3 +175,13 @@ def test_a_value_in_a_message_is_not_taken_for_the_expression() -> None:
     error = duckdb.InvalidInputException("Invalid Input Error: SR533 cast: 'a <- b' is no INT <- CAST(x AS INT)")
 
     assert data_errors.found(error) == ("cast: 'a <- b' is no INT", "CAST(x AS INT)")
+
+
+def test_a_statement_in_a_message_is_not_taken_for_a_failed_value() -> None:
+    """DuckDB shows the part of the statement where it found a mistake."""
+    text = "error('SR533 cast: no INT <- CAST(x AS INT)')"
+    mistake, value = failed(f"select case when true then {text} end from"), failed(f"select cast('x' as int), {text}")
+
+    assert not isinstance(mistake, DataError) and "SR533" in str(mistake.__cause__)
+    assert isinstance(value, DataError) and "SR533" in str(value.__cause__)
+    assert (value.reason, value.expression) == ("Could not convert string 'x' to INT32", "")

@@ -17,13 +17,12 @@ def found(error: Exception) -> tuple[str, str] | None:
 
     None for another error, such as a damaged file. sqlrun's own `error()` in compiled SQL names the expression.
     """
-    kind, text = type(error).__name__, str(error)
-    if FAILED in text:
+    # Below its message DuckDB shows the part of the statement that failed, which may hold messages of `error()`.
+    kind, text = type(error).__name__, str(error).partition("\n\nLINE ")[0]
+    if FAILED in text and kind in ("InvalidInputException", "ConversionException"):
         reason, _, expression = text.partition(FAILED)[2].rpartition(EXPRESSION)
-        if kind == "ConversionException":
-            # The key of a window fails by a cast of the message to a number.
-            expression = expression.rpartition("' to INT")[0]
-        return reason, expression.partition("\n\nLINE ")[0]
+        # The key of a window fails by a cast of the message to a number.
+        return reason, expression.rpartition("' to INT")[0] if kind == "ConversionException" else expression
     reason = first_line(error).partition(" Error: ")[2]
     if kind in ("ConversionException", "OutOfRangeException") or reason.startswith(_OF_VALUES):
         return reason, ""
