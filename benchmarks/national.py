@@ -30,6 +30,8 @@ from typing import Any
 from benchmarks.national_orders import DAY, STEP, TICKS, Country, Orders
 from benchmarks.processes import Resident, Spent, less
 from benchmarks.serve import ROOT, SECRET, WIDTHS, free_port, started
+from sqlrun.run import session
+from sqlrun.sources.folder import SETTLES
 
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
 PROFILE = "engine: duckdb\nwarehouse: warehouse/duckdb\nthreads: 2\n{settings}"
@@ -39,8 +41,8 @@ FIGURES = re.compile(rb'"n_orders":(\d+),"total_sales":"(\d+)\.(\d\d)"')
 Answer = tuple[int, str, int, int, int]
 # A tick is compared with what is right at night, at lunch, at the peak and at the end.
 COMPARED = (12, 150, 232, TICKS)
-# `build --every` lands ahead 20 seconds before a tick, if no pending file has changed in the last ten.
-AHEAD = timedelta(seconds=30)
+# A file that is complete so long before a tick lands ahead of it.
+AHEAD = session.AHEAD + timedelta(seconds=SETTLES)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,8 @@ Row = Mapping[str, Value]
 # Severities of a failed check; the first is the default.
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
 # Actions of a failed check: block the tick, warn, or quarantine the rows at landing.
+# The tag of a column with personal values.
+PII = "pii"
 FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
 # The value of `materialized` for a table with a row for each version of each row of its query.
 HISTORY = "history"
@@ -99,6 +101,11 @@ class Column:
     comes_from: str = ""
     inside: str = ""
     meta: str = ""
+
+    @property
+    def is_private(self) -> bool:
+        """Return whether its values are personal: they are shown in no sample, message or report."""
+        return PII in self.tags
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,10 +300,10 @@ def _result(model: Model, expectation: Expectation, found: _Evaluation) -> Check
 def _private(model: Model, expectation: Expectation) -> bool:
     """Return whether a column that an expectation names is tagged pii."""
     names = columns_of(expectation)
-    return any("pii" in column.tags for column in model.columns if column.name in names)
+    return any(column.is_private for column in model.columns if column.name in names)
 
 
 def _error_text(model: Model, error: ValueError) -> str:
     """Return the text of an SQL error, unless it may quote a private value: SQL has access to all values."""
-    private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
+    private = isinstance(error, OfAValue) and any(column.is_private for column in model.columns)
     return _HIDDEN if private else message_of(error)

@@ -16,7 +16,7 @@ from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load.constraints import RELATIONSHIPS
 from sqlrun.plan.values import Workspace
-from sqlrun.project import DEFAULTS, Column, Expectation, Model
+from sqlrun.project import DEFAULTS, PII, Column, Expectation, Model
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState
@@ -135,5 +135,5 @@ def _guarded(contract: Model, state: TableState) -> Model:
     """Treat columns that the contract no longer has as private, because their former tags are unknown."""
     place = Place(contract.contract_file)
     dropped = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
-    hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in dropped)
+    hidden = (Column(name, kind, "", place, tags=(PII,)) for name, kind in dropped)
     return replace(contract, columns=(*contract.columns, *hidden))

@@ -38,7 +38,7 @@ def masked(model: Model, row: Mapping[str, object], query: str, columns: Sequenc
 
     A query that does more than select rows can give a value any name, so it masks all if the model has pii.
     """
-    private = {column.name for column in model.columns if "pii" in column.tags}
+    private = {column.name for column in model.columns if column.is_private}
     if private and query and row_predicate(batch_query(query)) is None:
         private = set(row)
     names = [name for name in columns if name in row] if columns is not None else list(row)

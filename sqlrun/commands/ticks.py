@@ -226,8 +226,8 @@ def diff_ticks(
     from sqlrun.operations import rollback as history
 
     ledger = pipeline.published_ledger(root, name, env)
+    first, last = history.compared(ledger, before, after)
     with refusing_views(root, model):
-        first, last = history.compared(ledger, before, after)
         rows = history.difference(ledger, model, first.tick, last.tick)
     names = tuple(rows[0]) if rows else ("change",)
     if not rows and output == "table":

@@ -71,7 +71,7 @@ def _profiled(engine: Engine, table: Relation, columns: list[Column]) -> tuple[i
     for place, (column, family) in enumerate(zip(columns, families, strict=True)):
         name = identifier(column.name, "duckdb")
         items.append(f"count({name}) as v{place}")
-        if family != "other" and "pii" not in column.tags:
+        if family != "other" and not column.is_private:
             items += [f"count(distinct {name}) as d{place}", f"min({name}) as l{place}", f"max({name}) as g{place}"]
     found = arrow_rows.plain(
         engine.query(f"select {', '.join(items)} from {identifier(table.name, 'duckdb')}", (table,))

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrun.errors import DataError, Place, Problem
+from sqlrun.graph.graph import reach
 from sqlrun.parse import located_problems
 from sqlrun.parse.parse import Query
 from sqlrun.project import Project
@@ -65,19 +66,14 @@ def is_private(query: Query, queries: Mapping[str, Query], project: Project) -> 
     columns = [column for each in above for column in each.rendered.model.columns]
     columns += [column for seed in project.seeds if seed.name in refs for column in seed.columns]
     columns += [column for source in project.sources if source.table in sources for column in source.columns]
-    return any("pii" in column.tags for column in columns)
+    return any(column.is_private for column in columns)
 
 
 def _above(query: Query, queries: Mapping[str, Query]) -> tuple[Query, ...]:
     """Return a query and those of the given ones that it reads, directly or through others."""
-    found = {query.name: query}
-    pending = list(query.rendered.refs)
-    while pending:
-        name = pending.pop()
-        if name in queries and name not in found:
-            found[name] = queries[name]
-            pending += queries[name].rendered.refs
-    return tuple(found.values())
+    known = {**queries, query.name: query}
+    edges = {name: tuple(ref for ref in each.rendered.refs if ref in known) for name, each in known.items()}
+    return query, *(known[name] for name in sorted(reach(edges, {query.name}) - {query.name}))
 
 
 def _equal(text: str, queries: Sequence[Query]) -> list[tuple[Query, exp.Expr]]:

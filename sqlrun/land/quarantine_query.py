@@ -171,4 +171,4 @@ def check_ids(model: Model, suite: Suite | None) -> Mapping[str, str]:
 
 def private(model: Model, source: Source) -> frozenset[str]:
     """Return the names of the columns tagged pii, of a model and of the source that it lands."""
-    return frozenset(c.name for c in (*model.columns, *source.columns) if "pii" in c.tags)
+    return frozenset(c.name for c in (*model.columns, *source.columns) if c.is_private)

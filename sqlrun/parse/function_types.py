@@ -21,6 +21,7 @@ from sqlrun.transpile.spark_types import (
     INTEGERS,
     MOST_DIGITS,
     STRING,
+    TIMES,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
@@ -107,7 +108,6 @@ BY_UNIT: Mapping[str, tuple[Kind, Kind]] = {
 _WRITTEN = frozenset(
     {*INTEGERS, "decimal", "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz"}
 )
-_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 # Parts of a time, by the names that Spark has for them.
 _PARTS_BY_KIND: Mapping[Kind, str] = {
     INT: """year y years yr yrs yearofweek quarter qtr month mon mons months week w weeks day d days dayofweek dow
@@ -123,15 +123,6 @@ _LAMBDAS: Mapping[type[exp.Expr], str] = {
     exp.ArrayFilter: "filter",
     exp.ArraySort: "array_sort",
 }
-# What an interval adds to a date: whole days, whole months, or times of a day.
-OF_DAYS, OF_MONTHS, OF_TIMES, OF_BOTH = "days", "months", "times", "both"
-_UNITS: Mapping[str, str] = {
-    OF_DAYS: "day days week weeks",
-    OF_MONTHS: "month months year years",
-    OF_TIMES: "hour hours minute minutes second seconds millisecond milliseconds microsecond microseconds",
-}
-_SPANS: Mapping[str, str] = {unit: adds for adds, units in _UNITS.items() for unit in units.split()}
-_MADE: Mapping[str, str] = {"make_dt_interval": OF_TIMES, "make_ym_interval": OF_MONTHS}
 
 
 def of_call(name: str, kinds: Sequence[Kind | None], arguments: Sequence[exp.Expr]) -> Kind | None:
@@ -287,7 +278,7 @@ def _named(call: exp.Expr) -> str:
 
 def percentile(value: Kind | None, part: Kind | None, *, exact: bool = True) -> Kind | None:
     """Return the type of a percentile: an exact one is a double, an approximate one has the type of its values."""
-    if not (is_number(value) or (value in _TIMES and not exact)):
+    if not (is_number(value) or (value in TIMES and not exact)):
         return None
     one = DOUBLE if exact else value
     if part is not None and part.name == "array":
@@ -299,7 +290,7 @@ def sequence(first: Kind | None, last: Kind | None, step: Kind | None) -> Kind |
     """Return the type of sequence(); between times the step is an interval, whose type doesn't matter."""
     kind = widest([first, last])
     kind = widest([kind, step]) if is_integer(kind) else kind
-    return array(kind) if is_integer(kind) or kind in _TIMES else None
+    return array(kind) if is_integer(kind) or kind in TIMES else None
 
 
 def stacked(rows: int | None, kinds: Sequence[Kind | None]) -> tuple[Kind | None, ...]:
@@ -346,39 +337,7 @@ def part_of_time(name: str, kind: Kind | None) -> Kind | None:
     >>> str(part_of_time("SECOND", TIMESTAMP))
     'decimal(8,6)'
     """
-    return _PARTS.get(name.lower()) if kind in _TIMES else None
-
-
-def span(node: exp.Expr) -> str | None:
-    """Return what an interval adds to a date; "" if that isn't known, None if the expression is no interval."""
-    match node:
-        case exp.Interval():
-            unit = node.args.get("unit")
-            if isinstance(unit, exp.IntervalSpan):
-                return OF_MONTHS if unit.this.name.lower() == "year" else OF_TIMES
-            return _SPANS.get(unit.name.lower(), "") if unit is not None else ""
-        case exp.MakeInterval():
-            return OF_BOTH
-        case exp.Anonymous():
-            return _MADE.get(node.name.lower())
-        case exp.Paren() | exp.Neg():
-            return span(node.this)
-        case exp.Add() | exp.Sub():
-            spans = {span(node.this), span(node.expression)}
-            if None in spans:
-                return None
-            return spans.pop() if len(spans) == 1 else OF_TIMES if spans == {OF_DAYS, OF_TIMES} else ""
-        case exp.Cast() if isinstance(node.to.this, exp.Interval) or node.to.this == exp.DType.INTERVAL:
-            return ""
-        case _:
-            return None
-
-
-def moved(kind: Kind | None, span: str) -> Kind | None:
-    """Return the type of a date or time plus or minus an interval."""
-    if kind == DATE:
-        return TIMESTAMP if span == OF_TIMES else DATE if span in (OF_DAYS, OF_MONTHS) else None
-    return kind if kind in _TIMES else None
+    return _PARTS.get(name.lower()) if kind in TIMES else None
 
 
 def days_later(one: Kind, other: Kind, *, either: bool) -> Kind | None:

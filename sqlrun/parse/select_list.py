@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from sqlrun.errors import Problem
-from sqlrun.parse.function_types import SAME, WIDEST, span
+from sqlrun.parse.function_types import SAME, WIDEST
 from sqlrun.parse.functions import function_name
 from sqlrun.parse.located_problems import at
 from sqlrun.parse.scopes import selects as branches
@@ -24,7 +24,6 @@ from sqlrun.transpile.spark_types import Kind
 
 # The name of the analyst's query inside a history's.
 VERSIONS = "versions"
-_TIMES = (spark.DATE, spark.TIMESTAMP, spark.TIMESTAMP_NTZ)
 # Nodes that return an interval for intervals.
 _OF_INTERVALS = (
     *SAME, *WIDEST, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Abs, exp.Sum, exp.Avg, exp.Median,
@@ -145,20 +144,20 @@ def _is_map(kind: Kind | None) -> bool:
 
 def _is_interval(value: exp.Expr, walk: Walk) -> bool:
     """Return whether a value is an interval, as far as that is known."""
-    if span(value) is not None:
+    if spark.span(value) is not None:
         return True
     if isinstance(value, exp.Column):
         return any(_is_interval(origin, walk) for origin in _origins(value, walk))
     if isinstance(value, exp.Sub) and _is_between_times(value, walk):
         return True
     operands = list(value.iter_expressions()) if isinstance(value, _OF_INTERVALS) else []
-    if isinstance(value, exp.Add | exp.Sub) and any(walk.anywhere(operand) in _TIMES for operand in operands):
+    if isinstance(value, exp.Add | exp.Sub) and any(walk.anywhere(operand) in spark.TIMES for operand in operands):
         return False
     return any(_is_interval(operand, walk) for operand in operands)
 
 
 def _is_between_times(value: exp.Sub, walk: Walk) -> bool:
-    return all(walk.anywhere(operand) in _TIMES for operand in (value.this, value.expression))
+    return all(walk.anywhere(operand) in spark.TIMES for operand in (value.this, value.expression))
 
 
 def _origins(column: exp.Column, walk: Walk) -> list[exp.Expr]:

@@ -349,11 +349,11 @@ class Walk:
     def _computed(
         self, operator: type[exp.Expr], left: exp.Expr, right: exp.Expr, scope: Scope, bound: Bound
     ) -> Kind | None:
-        span, moved = functions.span(right), left
+        span, moved = spark.span(right), left
         if span is None and operator is exp.Add:
-            span, moved = functions.span(left), right
+            span, moved = spark.span(left), right
         if span is not None and operator in (exp.Add, exp.Sub):
-            return functions.moved(self.of(moved, scope, bound), span)
+            return spark.moved(self.of(moved, scope, bound), span)
         one, other = self.of(left, scope, bound), self.of(right, scope, bound)
         if one is None or other is None:
             return None

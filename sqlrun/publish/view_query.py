@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from sqlrun.engine_api import Relation
 from sqlrun.errors import UsageError
+from sqlrun.graph.graph import reach
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.parse.parse import Query
@@ -35,9 +36,8 @@ def read_tables(queries: Mapping[str, Query], views: Collection[str], name: str)
     return tuple(dict.fromkeys(ref for one in below for ref in queries[one].rendered.refs if ref not in views))
 
 
-def below_views(queries: Mapping[str, Query], views: Collection[str], name: str) -> Iterator[str]:
-    """Yield the views that a model reads, also by other views."""
-    for ref in queries[name].rendered.refs if name in queries else ():
-        if ref in views:
-            yield ref
-            yield from below_views(queries, views, ref)
+def below_views(queries: Mapping[str, Query], views: Collection[str], name: str) -> tuple[str, ...]:
+    """Return the views that a model reads, directly or by other views, in the order of `views`."""
+    edges = {one: tuple(ref for ref in queries[one].rendered.refs if ref in views) for one in (*views, name)}
+    reached = reach(edges, {name}) - {name}
+    return tuple(view for view in views if view in reached)

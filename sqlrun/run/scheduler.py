@@ -123,15 +123,14 @@ class Steps:
         self._fail_fast = fail_fast
         self._next = 0
         self._nodes: dict[str, _Node] = {}
-        self._by_position: list[_Node] = []
         self._below: defaultdict[str, list[_Node]] = defaultdict(list)
         # Work that has ended; the tick's thread notes it. `_awaited` counts what is still to come.
         self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._awaited = self._running = 0
         self._unchecked: dict[str, _Node] = {}  # maintained, without checks yet
-        # Heaps of positions: steps that may begin, the longest chain first; steps that may have become reportable.
-        self._ready: list[tuple[int, int]] = []
-        self._reportable: list[int] = []
+        # Heaps: steps that may begin, the longest chain first; steps in graph order that may have become reportable.
+        self._ready: list[tuple[int, int, str]] = []
+        self._reportable: list[tuple[int, str]] = []
         self._unreported = 0
         self._is_broken = self._skips_rest = False
         # Number of models in the longest chain that begins with each.
@@ -195,20 +194,19 @@ class Steps:
             for one in node.above & self._chains.keys():
                 self._chains[one] = max(self._chains[one], self._chains[name] + 1)
         for node in nodes:
-            self._begin_if_ready(node)
+            self._queue_if_ready(node)
 
     def _add(self, model: Compiled, kind: str, above: set[str]) -> _Node:
         related = frozenset(target(one) for one in of(model.query.rendered.model)) - {model.name}
         node = _Node(model, kind, above, len(self._nodes), related)
         self._nodes[model.name] = node
-        self._by_position.append(node)
         self._unreported += 1
         for name in above & self._nodes.keys():
             other = self._nodes[name]
             self._below[name].append(node)
             node.unmaintained += other.kept is None or other.kept.message is not None
             node.unreported += not other.reported
-        heappush(self._reportable, node.position)
+        self._queue_for_report(node)
         return node
 
     def run_all(self) -> None:
@@ -226,23 +224,19 @@ class Steps:
         end, which leaves processors idle.
         """
         while self._ready and self._running < self._threads and not self._is_over:
-            node = self._by_position[heappop(self._ready)[1]]
+            node = self._nodes[heappop(self._ready)[-1]]
             if not node.reported and not node.above & self.failed:
                 node.index = self._count()
                 self._running += 1
-                node.maintained = self._submit(self._workers, node, self._note_maintained, self._maintain, node)
+                work = partial(self._maintain, node)
+                node.maintained = self._submit(self._workers, node, self._note_maintained, work)
 
     def _submit(
-        self,
-        pool: ThreadPoolExecutor,
-        node: _Node,
-        note: Callable[[_Node], None],
-        work: Callable[..., T],
-        *arguments: object,
+        self, pool: ThreadPoolExecutor, node: _Node, note: Callable[[_Node], None], work: Callable[[], T]
     ) -> Future[T]:
         """Start work of a step in another thread; this thread notes its end."""
         self._awaited += 1
-        future = pool.submit(work, *arguments)
+        future = pool.submit(work)
         future.add_done_callback(lambda _: self._events.put(partial(self._note, node, note)))
         return future
 
@@ -265,14 +259,14 @@ class Steps:
             return
         for below in self._below[node.model.name]:
             below.unmaintained -= 1
-            self._begin_if_ready(below)
+            self._queue_if_ready(below)
 
-    def _begin_if_ready(self, node: _Node) -> None:
+    def _queue_if_ready(self, node: _Node) -> None:
         if not node.unmaintained:
-            heappush(self._ready, (-self._chains[node.model.name], node.position))
+            heappush(self._ready, (-self._chains[node.model.name], node.position, node.model.name))
 
-    def _note_checked(self, node: _Node) -> None:
-        heappush(self._reportable, node.position)
+    def _queue_for_report(self, node: _Node) -> None:
+        heappush(self._reportable, (node.position, node.model.name))
 
     def _maintain(self, node: _Node) -> _Maintained:
         """Report that a model starts, now that a thread is free for it, and maintain it."""
@@ -308,11 +302,11 @@ class Steps:
         assert kept is not None
         if kept.message is None:
             work = partial(_checked, self.context, node.model, kept, node.sums)
-            node.checked = self._submit(self._checkers, node, self._note_checked, work)
+            node.checked = self._submit(self._checkers, node, self._queue_for_report, work)
         else:
             node.checked = Future()
             node.checked.set_result((_result(kept, node.model.name), NOTHING))
-            self._note_checked(node)
+            self._queue_for_report(node)
 
     def _settle(self) -> None:
         """Report the steps whose checks are done and whose inputs are all reported."""
@@ -320,10 +314,10 @@ class Steps:
             if self._is_over and not self._skips_rest:
                 self._skips_rest = True
                 for node in self._nodes.values():
-                    heappush(self._reportable, node.position)
+                    self._queue_for_report(node)
             if not self._reportable:
                 return
-            self._report(self._by_position[heappop(self._reportable)])
+            self._report(self._nodes[heappop(self._reportable)[-1]])
 
     def _report(self, node: _Node) -> None:
         """Report a step if its inputs are reported, and its checks are done or never will be."""
@@ -340,7 +334,7 @@ class Steps:
         self._finish(replace(result, index=node.index, total=self.total), said)
         for below in self._below[node.model.name]:
             below.unreported -= 1
-            heappush(self._reportable, below.position)
+            self._queue_for_report(below)
 
     def _count(self) -> int:
         self._next += 1

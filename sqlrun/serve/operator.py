@@ -42,7 +42,7 @@ class Operations:
         columns = [c for model in project.models for c in model.columns]
         columns += [c for source in project.sources for c in source.columns]
         self._declared = frozenset(c.name for source in project.sources for c in source.columns)
-        self._private = frozenset(c.name for c in columns if "pii" in c.tags)
+        self._private = frozenset(c.name for c in columns if c.is_private)
         self._engine = DuckDBEngine({"threads": "1"})
         self._counted = source_lines.Counted(ledger.warehouse, ledger.env)
         self._lock = threading.Lock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlrun.transpile import decimals as duckdb_decimals
+from sqlrun.transpile import spark_types
 from sqlrun.transpile.templates import number, piece, text
 
 # A text in a message, of which the beginning suffices to find it.
@@ -127,24 +128,15 @@ def rounded(node: exp.Round) -> exp.Expr:
     return piece(template, x=node.this, n=node.args.get("decimals") or exp.Literal.number(0))
 
 
-def _units(node: exp.Expr) -> list[str]:
-    """Return the units of an interval or of a sum of intervals; [] for other expressions."""
-    if isinstance(node, exp.Add):
-        parts = [_units(node.this), _units(node.expression)]
-        return [unit for units in parts for unit in units] if all(parts) else []
-    unit = node.text("unit").upper() if isinstance(node, exp.Interval) else ""
-    return [unit] if unit else []
-
-
 def moved(node: exp.Add | exp.Sub) -> exp.Expr:
-    """Return a date plus an interval: a date if the interval is of days or longer, else a time."""
-    start, units = node.this, _units(node.expression)
-    if isinstance(node, exp.Add) and not units:
-        start, units = node.expression, _units(node.this)
-    if not units or not is_date(start):
+    """Return a date plus or minus an interval as the type that Spark has for it: a date, or a time."""
+    start, interval = node.this, spark_types.span(node.expression)
+    if isinstance(node, exp.Add) and interval is None:
+        start, interval = node.expression, spark_types.span(node.this)
+    kind = spark_types.moved(spark_types.DATE, interval) if interval and is_date(start) else None
+    if kind is None:
         return node
-    whole = all(unit.rstrip("S") in ("DAY", "WEEK", "MONTH", "QUARTER", "YEAR") for unit in units)
-    return exp.cast(node.copy(), "date" if whole else "timestamptz", dialect="duckdb")
+    return exp.cast(node.copy(), "date" if kind == spark_types.DATE else "timestamptz", dialect="duckdb")
 
 
 def whole_part(node: exp.IntDiv) -> exp.Expr:

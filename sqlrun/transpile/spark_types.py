@@ -6,7 +6,7 @@ compares them with Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -45,6 +45,16 @@ class Kind:
 TINYINT, INT, BIGINT, DOUBLE, FLOAT = Kind("tinyint"), Kind("int"), Kind("bigint"), Kind("double"), Kind("float")
 STRING, BOOLEAN, BINARY = Kind("string"), Kind("boolean"), Kind("binary")
 DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID = Kind("date"), Kind("timestamp"), Kind("timestamp_ntz"), Kind("void")
+TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+# What an interval adds to a date: whole days, whole months, or times of a day.
+OF_DAYS, OF_MONTHS, OF_TIMES, OF_BOTH = "days", "months", "times", "both"
+_INTERVALS: Mapping[str, str] = {
+    OF_DAYS: "day days week weeks",
+    OF_MONTHS: "month months quarter quarters year years",
+    OF_TIMES: "hour hours minute minutes second seconds millisecond milliseconds microsecond microseconds",
+}
+_SPANS: Mapping[str, str] = {unit: adds for adds, units in _INTERVALS.items() for unit in units.split()}
+_MADE: Mapping[str, str] = {"make_dt_interval": OF_TIMES, "make_ym_interval": OF_MONTHS}
 # From the narrowest to the widest, with the number of digits of each as a decimal.
 INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _NAMES = {
@@ -284,3 +294,35 @@ def _digits(value: Decimal) -> Kind:
     _, digits, exponent = value.as_tuple()
     scale = -int(exponent)
     return decimal(max(len(digits), scale), scale)
+
+
+def span(node: exp.Expr) -> str | None:
+    """Return what an interval adds to a date; "" if that isn't known, None if the expression is no interval."""
+    match node:
+        case exp.Interval():
+            unit = node.args.get("unit")
+            if isinstance(unit, exp.IntervalSpan):
+                return OF_MONTHS if unit.this.name.lower() == "year" else OF_TIMES
+            return _SPANS.get(unit.name.lower(), "") if unit is not None else ""
+        case exp.MakeInterval():
+            return OF_BOTH
+        case exp.Anonymous():
+            return _MADE.get(node.name.lower())
+        case exp.Paren() | exp.Neg():
+            return span(node.this)
+        case exp.Add() | exp.Sub():
+            spans = {span(node.this), span(node.expression)}
+            if None in spans:
+                return None
+            return spans.pop() if len(spans) == 1 else OF_TIMES if spans == {OF_DAYS, OF_TIMES} else ""
+        case exp.Cast() if isinstance(node.to.this, exp.Interval) or node.to.this == exp.DType.INTERVAL:
+            return ""
+        case _:
+            return None
+
+
+def moved(kind: Kind | None, span: str) -> Kind | None:
+    """Return the type of a date or time plus or minus an interval."""
+    if kind == DATE:
+        return TIMESTAMP if span == OF_TIMES else DATE if span in (OF_DAYS, OF_MONTHS) else None
+    return kind if kind in TIMES else None

@@ -20,7 +20,7 @@ def _private(landings: Iterable[tuple[Model, Source]]) -> Iterator[Problem]:
     """Yield a problem for each source whose lines may have personal values."""
     for model, source in landings:
         letters = source.dead_letters
-        tagged = sorted({c.name for c in (*source.columns, *model.columns) if "pii" in c.tags})
+        tagged = sorted({c.name for c in (*source.columns, *model.columns) if c.is_private})
         if letters is None or letters.pii or not tagged:
             continue
         what = f"column `{tagged[0]}`" if len(tagged) == 1 else f"columns {', '.join(f'`{name}`' for name in tagged)}"

@@ -12,7 +12,6 @@ from sqlrun.graph.lineage import Item, Lineage, Value
 from sqlrun.parse.parse import Query
 from sqlrun.project import Project, Row
 
-PII = "pii"
 TEXTS = re.compile("string|binary|array|struct|map")
 
 
@@ -64,9 +63,9 @@ class Masks:
 def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str, ...]:
     """Return the columns of a model or seed that are tagged pii, copy a private column, or are text made from one."""
     tagged = {
-        *(Item(model.name, c.name) for model in project.models for c in model.columns if PII in c.tags),
-        *(Item(seed.name, c.name) for seed in project.seeds for c in seed.columns if PII in c.tags),
-        *(Item(s.node, c.name) for s in project.sources for c in s.columns if PII in c.tags),
+        *(Item(model.name, c.name) for model in project.models for c in model.columns if c.is_private),
+        *(Item(seed.name, c.name) for seed in project.seeds for c in seed.columns if c.is_private),
+        *(Item(s.node, c.name) for s in project.sources for c in s.columns if c.is_private),
     }
 
     def private(item: Item) -> bool:
