@@ -27,6 +27,7 @@ _KINDS: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "Overflow in subtraction": (exp.Sub,),
     "Overflow in negation": (exp.Neg,),
     "Casting value": (exp.Cast,),
+    "Could not convert": (exp.Cast,),
     "[CAST_OVERFLOW": (exp.Cast,),
     "[INVALID_ARRAY_INDEX": (exp.Bracket,),
     "[SCALAR_SUBQUERY": (exp.Subquery,),

@@ -51,6 +51,10 @@ FAILING: dict[str, tuple[str, str, str]] = {
         "select id, cast(amount as decimal(3,2)) as a from {{ ref('numbers') }}",
         "of_decimal.sql:1:12", 'an expression, probably this one, fails on a value of a row: Casting value "900.00"',
     ),
+    "of_number": (
+        "select id, cast(name as decimal(5,2)) as a from {{ ref('numbers') }}",
+        "of_number.sql:1:12", "an expression, probably this one, fails on a value of a row: Could not convert string",
+    ),
     "of_many": (
         "select id, qty * 2 as q,\n  qty * 3 as r\nfrom {{ ref('numbers') }}",
         "of_many.sql:1:1", "an expression fails on a value of a row: Overflow in multiplication",
