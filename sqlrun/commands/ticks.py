@@ -224,11 +224,14 @@ def diff_ticks(
     """Run `sqlrun diff`."""
     from sqlrun.commands.readable import refusing_views
     from sqlrun.operations import rollback as history
+    from sqlrun.publish.reader import find, tick_of
 
     ledger = pipeline.published_ledger(root, name, env)
-    first, last = history.compared(ledger, before, after)
+    newer = tick_of(ledger, after)
     with refusing_views(root, model):
-        rows = history.difference(ledger, model, first.tick, last.tick)
+        find(newer, ledger.warehouse, model)
+    first, last = history.compared(ledger, before, after)
+    rows = history.difference(ledger, model, first.tick, last.tick)
     names = tuple(rows[0]) if rows else ("change",)
     if not rows and output == "table":
         Console().lines([f"No difference: {model} has the same rows at {first}, and at {last}."])

@@ -95,6 +95,14 @@ def test_a_diff_of_a_view_names_what_can_be_compared(shop: Path, words: tuple[st
     )
 
 
+def test_an_unknown_tick_of_a_diff_is_not_explained_by_a_view(shop: Path) -> None:
+    """Correcting the project would not help."""
+    (shop / "models/wrong.sql").write_text("select nope from {{ ref('sales') }}")
+
+    assert run(shop, "diff", "sales").output == "Error: there is no tick before tick 1 to compare with\n"
+    assert run(shop, "diff", "pairs", "--to", "9").output.startswith("Error: tick 9 was never published.")
+
+
 def test_a_table_is_shown_from_a_project_with_mistakes(shop: Path) -> None:
     """What is published needs no project, but a view's query does."""
     (shop / "models/wrong.sql").write_text("select nope from {{ ref('sales') }}")
