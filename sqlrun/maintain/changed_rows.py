@@ -14,7 +14,7 @@ from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing.query import HIDDEN, ORIGIN, PROVENANCE, QUARANTINED_ROWS, REASON, RESCUED
-from sqlrun.maintain import row_hash
+from sqlrun.maintain import checksums
 from sqlrun.maintain.checksums import BITS, Checksum
 from sqlrun.maintain.tick_context import TickContext
 from sqlrun.runtime.arrow_rows import scalar
@@ -97,9 +97,10 @@ def read(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Cha
     """Return what commits changed: read at once, unless it is too large to hold."""
     if delta_table.rows_changed(context.plan.tables[model.name].spec.path, commits) <= LARGE:
         most = 2 * LARGE  # an updated row occurs twice
-        found = context.reader.query(*_all(context, model, commits, most + 1))
+        function = _function(context, model)
+        found = context.reader.query(*_all(context, model, commits, most + 1, function))
         if found.num_rows <= most:
-            return _split(found, [column.name for column in model.own.public], commits)
+            return _split(found, [column.name for column in model.own.public], commits, function)
     return _one_by_one(context, model, commits)
 
 
@@ -108,7 +109,7 @@ def _names(context: TickContext, model: Compiled) -> str:
 
 
 def _all(
-    context: TickContext, model: Compiled, commits: tuple[int, ...], most: int
+    context: TickContext, model: Compiled, commits: tuple[int, ...], most: int, function: str | None
 ) -> tuple[str, tuple[Relation, ...]]:
     """Return a query of everything about a change, hidden columns and deleted rows included."""
     table, dialect = context.plan.tables[model.name], context.reader.dialect
@@ -117,15 +118,23 @@ def _all(
         items.append(f"({table.where}) as {identifier(SHOWN, dialect)}")
     if model.source is not None:
         items += [REASON, ORIGIN, RESCUED]
-    if table.state is not None and table.state.checksum:
-        number = row_hash.number(table.spec.columns, dialect)
+    if function is not None:
+        number = checksums.number(table.spec.columns, function, dialect)
         items.append(f"cast({number} as bigint) as {identifier(NUMBER, dialect)}")
     changes = Relation("feed", table.spec.path, table.spec.columns, "changes", commits=commits)
     return f"select {', '.join(items)} from feed limit {most}", (changes,)
 
 
-def _split(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Change:
-    """Split the rows of a change into the parts of a `Change`."""
+def _function(context: TickContext, model: Compiled) -> str | None:
+    """Return the hash function of the table's checksum; None if this tick can't continue it."""
+    before = context.plan.tables[model.name].state
+    if before is None or not checksums.may_continue(before, context.reader.dialect):
+        return None
+    return checksums.read(before.checksum).function
+
+
+def _split(found: pa.Table, public: list[str], commits: tuple[int, ...], function: str | None) -> Change:
+    """Split the rows of a change into the parts of a `Change`; `function`: the hash function of their numbers."""
     import pyarrow.compute as pc
 
     came = pc.greater(found.column(WEIGHT), scalar(0))
@@ -136,7 +145,9 @@ def _split(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Chan
     if not pc.all(came).as_py():
         rows = rows.filter(came)
     small = rows if rows.num_rows <= LARGE else None
-    change = Change(commits, small, rows.num_rows, added=_added(found), grew=grew)
+    change = Change(
+        commits, small, rows.num_rows, added=None if function is None else _added(found, function), grew=grew
+    )
     if ORIGIN not in found.column_names:
         return change
     files, rescued = pc.count_distinct(found.column(ORIGIN)).as_py(), found.column(RESCUED)
@@ -158,17 +169,15 @@ def _quarantine_reasons(found: pa.Table) -> Reasons:
     return tuple(sorted((reason, count) for reason, count in counts.items() if count > 0))
 
 
-def _added(found: pa.Table) -> Checksum | None:
+def _added(found: pa.Table, function: str) -> Checksum:
     """Return the checksum of inserted rows minus that of deleted rows."""
     import pyarrow.compute as pc
 
-    if NUMBER not in found.column_names:
-        return None
     weights = found.column(WEIGHT)
     numbers = pc.multiply(weights, found.column(NUMBER))
     high = pc.sum(pc.shift_right(numbers, scalar(HALF))).as_py() or 0
     low = pc.sum(pc.bit_wise_and(numbers, scalar(2**HALF - 1))).as_py() or 0
-    return Checksum(int(pc.sum(weights).as_py() or 0), (high * 2**HALF + low) % 2**BITS)
+    return Checksum(int(pc.sum(weights).as_py() or 0), (high * 2**HALF + low) % 2**BITS, function)
 
 
 def _one_by_one(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:

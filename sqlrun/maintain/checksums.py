@@ -3,11 +3,15 @@
 A table's checksum is its number of rows and the sum of their hashes (`row_hash.py`), which doesn't depend on their
 order. A tick adds inserted rows and subtracts deleted ones, from the table's change feed. `verify --checksums` sums the
 rows that the table has. If the two differ, the table isn't what the change feed said to the tables that read it.
+
+DuckDB hashes by its own function. Spark sums up what is too large for one machine, and hashes texts by MD5, as DuckDB
+can, too. A checksum says which of them made it. If the engine of a tick can't continue it, the tick sums up all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -23,32 +27,65 @@ from sqlrun.publish.table_state import Published, TableState
 # Maximum number of rows that the engine for checks sums up, if another engine maintains the table.
 FEW = 1_000_000
 BITS = 64
+# The hash function that both engines have: MD5 of the row's text.
+PORTABLE = ""
+OTHER_DUCKDB = (
+    "Its checksum is of another version of DuckDB, whose hash function differs. Use that version, or compare rows: "
+    "`sqlrun verify`. The next build records a new checksum."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """A table's number of rows, and the sum of their hashes modulo 2^64."""
+    """A table's number of rows, and the sum of their hashes modulo 2^64.
+
+    `function`: the hash function, PORTABLE or what `duckdb_function` returned.
+    """
 
     rows: int
     total: int
+    function: str = PORTABLE
 
     def plus(self, other: Checksum) -> Checksum:
-        """Return the sum of two checksums; deleted rows count negatively."""
-        return Checksum(self.rows + other.rows, (self.total + other.total) % 2**BITS)
+        """Return the sum of two checksums by the same function; deleted rows count negatively."""
+        assert self.function == other.function
+        return Checksum(self.rows + other.rows, (self.total + other.total) % 2**BITS, self.function)
 
     def __str__(self) -> str:
-        """Return the text in the ledger: rows, then the sum in hexadecimal digits."""
-        return f"{self.rows} {self.total:016x}"
+        """Return the text in the ledger: rows, sum in hexadecimal digits, and function unless it is portable."""
+        return f"{self.rows} {self.total:016x} {self.function}".rstrip()
 
 
 def read(text: str) -> Checksum:
     """Return the checksum of a text from the ledger.
 
     >>> read("3 00000000000000ff")
-    Checksum(rows=3, total=255)
+    Checksum(rows=3, total=255, function='')
+    >>> read("3 00000000000000ff duckdb:0123abcd").function
+    'duckdb:0123abcd'
     """
-    rows, total = text.split(" ")
-    return Checksum(int(rows), int(total, 16))
+    rows, total, *function = text.split(" ")
+    return Checksum(int(rows), int(total, 16), *function)
+
+
+@functools.cache
+def duckdb_function() -> str:
+    """Return the name of this DuckDB's hash function, with the first digits of a hash of known values."""
+    (row,) = query(row_hash.DUCKDB_PROBE, ()).to_pylist()
+    return f"duckdb:{row['number']:016x}"[: len("duckdb:") + 8]
+
+
+def number(columns: Iterable[StoredColumn], function: str, dialect: Dialect) -> str:
+    """Return SQL for a row's number by a hash function that the engine has."""
+    return row_hash.number(columns, dialect) if function == PORTABLE else row_hash.duckdb_number(columns)
+
+
+def may_continue(before: TableState | None, dialect: Dialect) -> bool:
+    """Return whether an engine can add to a table's checksum: there is one, by a hash function that the engine has."""
+    if before is None or not before.checksum:
+        return False
+    function = read(before.checksum).function
+    return function == PORTABLE or (dialect == "duckdb" and function == duckdb_function())
 
 
 NOTHING: Mapping[str, Checksum | None] = MappingProxyType({})
@@ -65,42 +102,46 @@ def add_to_states(
 
 
 def after(context: TickContext, name: str, added: Checksum | None = None) -> Checksum:
-    """Return a table's checksum after the tick: the previous one plus the change, or that of a new table's rows."""
+    """Return a table's checksum after the tick: the previous one plus the change, or that of all rows.
+
+    All rows are summed up if the table is new, or the engine lacks the hash function of the previous checksum: another
+    version of DuckDB computed it, or DuckDB did and now Spark has to sum up a large change.
+    """
     table, now = context.plan.tables[name], context.states[name]
-    before = table.state
-    columns = table.spec.columns
-    if before is None or not before.checksum:
-        rows = delta_table.rows_at(table.spec.path, now.version)
-        whole = Relation("summed", table.spec.path, columns, "new", version=now.version)
-        return _added_up(_engine(context, rows), whole)
-    commits = context.commits(name, before.version, now.version)
-    if not commits:
-        return read(before.checksum)
-    if added is not None:
+    before, path, columns = table.state, table.spec.path, table.spec.columns
+    if before is not None and added is not None:
         return read(before.checksum).plus(added)
-    rows = delta_table.rows_changed(table.spec.path, commits)
-    changes = Relation("summed", table.spec.path, columns, "changes", commits=commits)
-    return read(before.checksum).plus(_added_up(_engine(context, rows), changes))
+    commits = context.commits(name, before.version, now.version) if before is not None else ()
+    engine = _engine(context, delta_table.rows_changed(path, commits) if commits else 0)
+    if before is None or not may_continue(before, engine.dialect):
+        engine = _engine(context, delta_table.rows_at(path, now.version))
+        whole = Relation("summed", path, columns, "new", version=now.version)
+        return _added_up(engine, whole, duckdb_function() if engine.dialect == "duckdb" else PORTABLE)
+    recorded = read(before.checksum)
+    if not commits:
+        return recorded
+    changes = Relation("summed", path, columns, "changes", commits=commits)
+    return recorded.plus(_added_up(engine, changes, recorded.function))
 
 
 def _engine(context: TickContext, rows: int) -> Engine:
     return context.reader if rows <= FEW else context.engine
 
 
-def _added_up(engine: Engine, rows: Relation) -> Checksum:
-    return _of_row(engine.query(sql(rows, engine.dialect), (rows,)).to_pylist()[0])
+def _added_up(engine: Engine, rows: Relation, function: str) -> Checksum:
+    return _of_row(engine.query(sql(rows, engine.dialect, function), (rows,)).to_pylist()[0], function)
 
 
-def _of_row(row: dict[str, str]) -> Checksum:
-    return Checksum(int(row["n"]), int(row["total"]) % 2**BITS)
+def _of_row(row: dict[str, str], function: str) -> Checksum:
+    return Checksum(int(row["n"]), int(row["total"]) % 2**BITS, function)
 
 
-def sql(rows: Relation, dialect: Dialect) -> str:
+def sql(rows: Relation, dialect: Dialect, function: str) -> str:
     """Return the query that sums up a relation named `summed`, as texts, which both engines return exactly."""
     changes = rows.row_set == "changes"
     kind, weight = ("string", "cast(_weight as decimal(2, 0))") if dialect == "spark" else ("varchar", "_weight")
-    number = row_hash.number(rows.columns, dialect)
-    total = f"sum({weight} * {number})" if changes else f"sum({number})"
+    each = number(rows.columns, function, dialect)
+    total = f"sum({weight} * {each})" if changes else f"sum({each})"
     count = "sum(_weight)" if changes else "count(*)"
     return (
         f"select cast(coalesce({count}, 0) as {kind}) as n, cast(coalesce({total}, 0) as {kind}) as total from summed"
@@ -109,7 +150,7 @@ def sql(rows: Relation, dialect: Dialect) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One table's checksum in the ledger and its actual one. `message`: why the table can't be read."""
+    """One table's checksum in the ledger and its actual one. `message`: why there is none."""
 
     table: str
     recorded: Checksum
@@ -131,10 +172,12 @@ def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Ite
 
 def _found(warehouse: str, name: str, state: TableState) -> Found:
     recorded = read(state.checksum)
+    if not may_continue(state, "duckdb"):
+        return Found(name, recorded, None, OTHER_DUCKDB)
     path = f"{warehouse}/{state.path}"
     try:
         rows = Relation("summed", path, _columns(path, state.version), "new", version=state.version)
-        there = _of_row(query(sql(rows, "duckdb"), [rows]).to_pylist()[0])
+        there = _of_row(query(sql(rows, "duckdb", recorded.function), [rows]).to_pylist()[0], recorded.function)
     except EngineError as error:
         return Found(name, recorded, None, str(error))
     return Found(name, recorded, there)

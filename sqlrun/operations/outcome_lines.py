@@ -71,7 +71,7 @@ def checksum(found: Found) -> list[Line | str]:
         tag = f"[PASS {counted(found.recorded.rows, 'row')}]"
         return [Line(f"PASS {found.table} has the ledger's checksum", tag, "good")]
     if found.actual is None:
-        return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
+        return [Line(f"FAIL {found.table} can't be compared", "[FAIL]", "error"), f"  {found.message}"]
     tag = f"[FAIL {counted(found.actual.rows, 'row')}, {found.recorded.rows:,} expected]"
     lines: list[Line | str] = [Line(f"FAIL {found.table} differs from the ledger's checksum", tag, "error")]
     if found.actual.rows == found.recorded.rows:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -26,15 +30,19 @@ from tests.support.script import FIVE, START, order, site_of_orders
 ENGINE = DuckDBEngine()
 
 
-def numbers() -> list[int]:
-    """Return the numbers of the rows on DuckDB."""
+def awkward_rows() -> list[str]:
+    """Return queries of one row each, for DuckDB; each differs from the one before in one value."""
 
     def cast(text: str, kind: str) -> str:
         zone = " at time zone 'UTC'" if kind == "timestamp" else ""
         return f"cast({text}{zone} as {type_name(kind, 'duckdb')})"
 
-    number = row_hash.number(row_texts.COLUMNS, "duckdb")
-    found = (ENGINE.query(f"select {number} as n from ({row})", ()) for row in row_texts.rows(row_texts.DUCKDB, cast))
+    return list(row_texts.rows(row_texts.DUCKDB, cast))
+
+
+def numbers(number: str = row_hash.number(row_texts.COLUMNS, "duckdb")) -> list[int]:
+    """Return the numbers of the rows on DuckDB."""
+    found = (ENGINE.query(f"select {number} as n from ({row})", ()) for row in awkward_rows())
     return [int(table.to_pylist()[0]["n"]) for table in found]
 
 
@@ -46,6 +54,61 @@ def test_every_value_counts_except_inexact_ones() -> None:
     assert len(set(found[:-1])) == len(found) - 1
     assert found[-1] == found[-2]
     assert all(0 <= number < 16**15 for number in found)
+
+
+@pytest.mark.slow
+def test_every_value_counts_by_duckdb_s_hash_function() -> None:
+    """Also inexact ones."""
+    found = numbers(row_hash.duckdb_number(row_texts.COLUMNS))
+
+    assert len(set(found)) == len(found)
+    assert all(0 <= number < 16**15 for number in found)
+
+
+@pytest.mark.slow
+def test_rows_in_files_have_the_numbers_of_their_values(tmp_path: Path) -> None:
+    """DuckDB reads values of a file in other vectors than those of a query: as dictionaries, constants, lists."""
+    number = row_hash.duckdb_number(row_texts.COLUMNS)
+    each = " union all ".join(f"select * from ({row}), range(300)" for row in awkward_rows())
+    file = f"{tmp_path}/rows.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"set TimeZone = 'UTC'; copy ({each}) to '{file}' (row_group_size 2048)")
+        counted = connection.sql(f"select {number} as n, count(*) as rows from '{file}' group by all").fetchall()
+        ((inner,),) = connection.sql(f"select count(*) from '{file}' where {number} = {counted[0][0]}").fetchall()
+
+    assert dict(counted) == dict.fromkeys(numbers(number), 300) and inner == 300
+
+
+@pytest.mark.slow
+def test_a_file_with_other_types_has_the_numbers_of_the_declared_ones(tmp_path: Path) -> None:
+    """Another writer may store an `int` as INT64, or a time in nanoseconds."""
+    columns = [StoredColumn("n", "int"), StoredColumn("at", "timestamp"), StoredColumn("d", "decimal(18,2)")]
+    number = row_hash.duckdb_number(columns)
+    at = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    plain = pa.table(
+        {
+            "n": pa.array([1, -2], pa.int32()),
+            "at": pa.array([at, at], pa.timestamp("us", "UTC")),
+            "d": pa.array([Decimal("1.50"), None], pa.decimal128(18, 2)),
+        }
+    )
+    others = plain.cast(pa.schema([("n", pa.int64()), ("at", pa.timestamp("ns", "UTC")), ("d", pa.decimal128(30, 2))]))
+    found = []
+    for name, rows in (("plain", plain), ("others", others)):
+        pq.write_table(rows, tmp_path / f"{name}.parquet", version="2.6")
+        sql = f"select {number} as n from '{tmp_path}/{name}.parquet'"
+        found.append(ENGINE.query(sql, ()).to_pylist())
+
+    assert found[0] == found[1] and found[0][0] != found[0][1]
+
+
+@pytest.mark.slow
+def test_a_map_counts_in_any_order() -> None:
+    number = row_hash.duckdb_number([StoredColumn("m", "map<string,int>")])
+    maps = ("map(['a', 'b'], [1, 2])", "map(['b', 'a'], [2, 1])", "map(['b', 'a'], [1, 2])")
+    found = [ENGINE.query(f"select {number} as n from (select {m} as m)", ()).to_pylist()[0]["n"] for m in maps]
+
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.slow
@@ -101,11 +164,12 @@ def test_a_sample_has_about_its_share_and_depends_on_the_seed() -> None:
     assert len(taken(100, 3)) == 20000
 
 
-def test_a_checksum_is_written_and_read() -> None:
-    made = Checksum(3, 2**64 - 1)
+@pytest.mark.parametrize("function", [checksums.PORTABLE, "duckdb:0123abcd"])
+def test_a_checksum_is_written_and_read(function: str) -> None:
+    made = Checksum(3, 2**64 - 1, function)
 
     assert checksums.read(str(made)) == made
-    assert made.plus(Checksum(-1, 2)) == Checksum(2, 1)
+    assert made.plus(Checksum(-1, 2, function)) == Checksum(2, 1, function)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +240,41 @@ def test_sums_of_halves_do_not_overflow() -> None:
     most = 16**15 - 1
     found = pa.table({"_weight": [1] * 20 + [-1] * 3, "_sqlrun.number": [most] * 20 + [most, 1, 0]})
 
-    assert changed_rows._added(found) == Checksum(17, (19 * most - 1) % 2**64)
+    assert changed_rows._added(found, "") == Checksum(17, (19 * most - 1) % 2**64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", ["portable", "other"])
+def test_a_tick_continues_a_portable_checksum_and_replaces_one_of_another_duckdb(
+    tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that Spark has built keeps its function on DuckDB. Tables without changes get a new checksum, too."""
+    function = {"portable": checksums.PORTABLE, "other": "duckdb:00000000"}[given]
+    made = site_of_orders(tmp_path, 8)
+    with monkeypatch.context() as patched:
+        patched.setattr(checksums, "duckdb_function", lambda: function)
+        made.tick(START)
+        first = published(made)
+        assert all(one.ok for one in compared(made, first).values())
+    assert {checksums.read(state.checksum).function for state in first.tables.values()} == {function}
+    if given == "other":
+        failed = compared(made, first)["stg_orders"]
+        assert not failed.ok
+        lines = [str(getattr(line, "text", line)) for line in checksum_lines(failed)]
+        assert lines[0] == "FAIL stg_orders can't be compared" and "The next build records a new checksum." in lines[1]
+
+    made.write("1.jsonl", [order("30", START)])
+    made.tick(START + FIVE)
+
+    now = published(made)
+    assert all(one.ok for one in compared(made, now).values())
+    kept = function if given == "portable" else checksums.duckdb_function()
+    assert {checksums.read(state.checksum).function for state in now.tables.values()} == {kept}
+
+
+def test_the_hash_function_of_duckdb_has_a_name() -> None:
+    """A failure means that this version of DuckDB hashes in another way: each table gets a new checksum once."""
+    assert checksums.duckdb_function() == "duckdb:170f2786"
 
 
 @pytest.mark.slow

@@ -13,9 +13,10 @@ import pytest
 from sqlrun.engine_api import Load, Relation, StoredColumn, TableSpec, Write
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
-from sqlrun.maintain import checksums, row_hash
+from sqlrun.maintain import changed_rows, checksums, row_hash
 from tests.maintain.test_checksums import numbers
 from tests.support import row_texts
+from tests.support.script import FIVE, START, order, site_of_orders
 
 pytestmark = pytest.mark.spark
 
@@ -47,8 +48,35 @@ def test_a_table_and_its_changes_add_up_the_same_on_both_engines(engine: SparkEn
         Relation("summed", path, columns, "new", version=2),
         Relation("summed", path, columns, "changes", commits=(1, 2)),
     ):
-        found = [e.query(checksums.sql(rows, e.dialect), (rows,)).to_pylist() for e in (engine, writer)]
+        portable = [(each, checksums.sql(rows, each.dialect, checksums.PORTABLE)) for each in (engine, writer)]
+        found = [each.query(sql, (rows,)).to_pylist() for each, sql in portable]
         assert found[0] == found[1] and found[0][0]["n"] == "2"
+
+
+def test_spark_sums_up_all_rows_of_a_table_that_duckdb_has_hashed(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark lacks DuckDB's hash function, and sums up large changes. DuckDB then continues what Spark has begun."""
+    made = site_of_orders(tmp_path, 8)
+    on_duckdb, functions = made.engine, []
+    for number, on in enumerate((on_duckdb, engine, on_duckdb)):
+        made.write(f"{number + 1}.jsonl", [order(f"{number}{each}", START) for each in range(3)])
+        at = START + number * FIVE
+        made.engine = on_duckdb
+        assert made.tick(at, select=("stg_order_events",)).published
+        made.engine = on
+        with monkeypatch.context() as patched:
+            if on is engine:
+                patched.setattr(checksums, "FEW", 0)
+                patched.setattr(changed_rows, "LARGE", 1)
+            assert made.tick(at, select=("stg_orders",)).published
+        now = made.ledger.read().published
+        assert now is not None
+        (found,) = checksums.compare(made.warehouse, now, ("stg_orders",))
+        assert found.ok and found.recorded.rows == 8 + 3 * (number + 1)
+        functions.append(found.recorded.function)
+
+    assert functions == [checksums.duckdb_function(), checksums.PORTABLE, checksums.PORTABLE]
 
 
 def test_rows_that_are_given_are_the_same_on_both_engines(engine: SparkEngine) -> None:
