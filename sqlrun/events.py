@@ -95,7 +95,7 @@ class NodeResult:
     """The result of one model, seed or landing of a tick. `kind`: seed, landing, or the strategy.
 
     `reasons` count quarantined lines, `dropped` the lines that a landing left out. `follow` is the number of check
-    results that are reported with it.
+    results that are reported with it. `check_seconds`: the part of `seconds` for its checks, measures and checksums.
     """
 
     index: int
@@ -111,6 +111,7 @@ class NodeResult:
     reasons: tuple[tuple[str, int], ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     follow: int = 0
+    check_seconds: float = 0.0
 
     @property
     def lines(self) -> LineSums:

@@ -138,7 +138,7 @@ def _table(
         "method": stage.method,
         "what": what(stage),
         "reason": _reason(model, stage.reason),
-        "reads": list(stage.inputs),
+        "reads": [as_written(name, model.query.rendered) for name in stage.inputs],
         "key": list(stage.key),
         "partition_by": list(stage.partition_by),
         "state": [c.name for c in stage.columns if c not in stage.public],

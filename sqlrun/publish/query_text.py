@@ -126,7 +126,8 @@ def _tables(text: str) -> Iterable[tuple[exp.Table, frozenset[str]]]:
 def _unknown(rendered: Rendered, table: exp.Table, ctes: Iterable[str], tables: Tables) -> Problem:
     shown = exp.Table(**{key: table.args.get(key) for key in ("this", "db", "catalog")})
     near = difflib.get_close_matches(table.name, [*tables, *ctes], 1)
-    hint = f"Did you mean `{near[0]}`?" if near else f"Tables: {', '.join(sorted(tables))}."
+    known = f"Tables: {', '.join(sorted(tables))}. Views aren't among them, because no tick stores their rows."
+    hint = f"Did you mean `{near[0]}`?" if near else known
     return located_problems.at("SR303", rendered, table.this, f"unknown table `{shown.sql(DIALECT)}`", hint)
 
 

@@ -335,22 +335,22 @@ def receipts_table(result: TickResult) -> list[str]:
     """Return each table's cost: rows changed, read and written, commits, jobs, seconds; `-` means unknown."""
     header = (
         "table", "strategy", "reason", "rows changed", "rows read", "bytes read", "files read",
-        "rows written", "bytes written", "files written", "commits", "jobs", "seconds",
+        "rows written", "bytes written", "files written", "commits", "jobs", "seconds", "check seconds",
     )  # fmt: skip
     stages = [stage for node in result.nodes for stage in node.stages]
     if not stages:
         return ["No table changed."]
-    costs = [_costs(stage) for stage in stages]
+    costs = [_costs(node, stage) for node in result.nodes for stage in node.stages]
     sums = [_sum(column) for column in zip(*costs, strict=True)]
     cells = [[s.table, s.strategy, s.reason, *_cost_cells(c)] for s, c in zip(stages, costs, strict=True)]
     lines = aligned(header, [*cells, ["total", "", "", *_cost_cells(sums)]], "<<<" + ">" * len(sums))
     return lines if result.requests is None else [*lines, f"{counted(result.requests, 'request')} to the object store"]
 
 
-def _costs(stage: StageReceipt) -> list[float | None]:
-    r = stage.receipt
+def _costs(node: NodeResult, stage: StageReceipt) -> list[float | None]:
+    r, checks = stage.receipt, node.check_seconds if stage.table == node.name else None
     read, written = (r.rows_read, r.bytes_read, r.files_read), (r.rows_written, r.bytes_written, r.files_written)
-    return [stage.rows_changed, *read, *written, r.commits, r.jobs, r.seconds]
+    return [stage.rows_changed, *read, *written, r.commits, r.jobs, r.seconds, checks]
 
 
 def _sum(column: Iterable[float | None]) -> float | None:
@@ -359,7 +359,7 @@ def _sum(column: Iterable[float | None]) -> float | None:
 
 
 def _cost_cells(costs: Sequence[float | None]) -> list[str]:
-    in_bytes, in_seconds = {2, 5}, {9}
+    in_bytes, in_seconds = {2, 5}, {9, 10}
     cells = []
     for place, cost in enumerate(costs):
         if cost is None:

@@ -407,8 +407,9 @@ def _checked(
         failed = replace(kept, message=_explained(context, model, error))
         return _result(failed, model.name), NOTHING
     kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=said.rows, note=note)))
-    kept = replace(kept, seconds=kept.seconds + time.perf_counter() - started)
-    return _result(kept, model.name, rows=said.rows, reasons=said.reasons), said
+    seconds = time.perf_counter() - started
+    result = _result(replace(kept, seconds=kept.seconds + seconds), model.name, rows=said.rows, reasons=said.reasons)
+    return replace(result, check_seconds=seconds), said
 
 
 def _drifted(context: TickContext, model: Compiled) -> str:

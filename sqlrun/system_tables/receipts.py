@@ -46,8 +46,11 @@ COLUMNS = (
     StoredColumn("checks_warned", "bigint", False),
     StoredColumn("checks_failed", "bigint", False),
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
-    # The same number in each row of a tick; NULL on a disk. Tables of older versions don't have it.
+    # Tables of older versions don't have the following.
+    # The same number in each row of a tick; NULL on a disk.
     StoredColumn("tick_requests", "bigint"),
+    # Seconds of checks, measures and checksums, in the row of a model's own table.
+    StoredColumn("check_seconds", "double"),
 )
 COMPACT_EVERY = 100
 # Upper limits of plausible run stats, in seconds and in rows; rows above them are ignored.
@@ -227,6 +230,7 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
             **_checks(result, stage.table),
             **{name: getattr(stage.receipt, name) for name in COSTS},
             "tick_requests": result.requests,
+            "check_seconds": node.check_seconds if stage.table == node.name else None,
         }
         for node in result.nodes
         for stage in node.stages

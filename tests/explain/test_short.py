@@ -40,6 +40,13 @@ def test_a_table_is_a_few_lines_of_the_long_text(project: Path) -> None:
     assert set(short[:-1]) <= set(whole)
 
 
+def test_a_source_is_named_as_in_the_model(project: Path) -> None:
+    """Not by the name of its relation."""
+    _, whole = explained("stg_orders")
+
+    assert [line for line in whole if line.startswith("reads ")] == ["reads      source('raw', 'orders')"]
+
+
 @pytest.mark.parametrize("grain", ["[customer_id]", "[]"])
 def test_a_strategy_that_reads_everything_says_so(project: Path, grain: str) -> None:
     """Also of a table whose changed rows are found by key: its cost is that of the whole query."""

@@ -138,6 +138,7 @@ def test_ctes_hide_tables_and_may_have_their_names() -> None:
         ("select 1 from '/etc/passwd'", "SR30", "query:1", ""),
         ("select 1 from shops, lateral (select 1 from sails)", "SR303", "query:1:45", "unknown table `sails`"),
         ("select (select max(id) from sails) from shops", "SR303", "query:1:29", "unknown table `sails`"),
+        ("select 1 from dear", "SR303", "query:1:15", "Views aren't among them, because no tick stores their rows."),
         ("select * from read_text('/etc/passwd')", "SR305", "query:1:15", "unknown function read_text()"),
         ("select * from range(3)", "SR305", "query:1:15", "function range() isn't allowed"),
         ("select read_files('/etc/passwd') from shops", "SR305", "query:1:8", "read_files()"),
@@ -161,7 +162,7 @@ def test_a_wrong_query_is_an_error_with_its_place(text: str, code: str, place: s
 
     first = caught.value.problems[0]
     assert first.code.startswith(code) and str(first.place).startswith(place)
-    assert message in first.message
+    assert message in f"{first.message}. {first.hint}"
 
 
 def test_carets_stand_below_the_wrong_word() -> None:

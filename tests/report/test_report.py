@@ -253,17 +253,18 @@ def test_receipts_add_up() -> None:
         "orders", "merge", "SR501", 20, 3, Receipt(0.7, rows_written=20, bytes_written=999, commits=1)
     )
 
-    assert log_lines.receipts_table(tick(node("merge", "orders", stages=(events, orders)))) == [
+    both = node("merge", "orders", stages=(events, orders), check_seconds=0.25)
+    assert log_lines.receipts_table(tick(both)) == [
         "table   strategy  reason  rows changed  rows read  bytes read  files read  rows written  bytes written"
-        "  files written  commits  jobs  seconds",
+        "  files written  commits  jobs  seconds  check seconds",
         "------  --------  ------  ------------  ---------  ----------  ----------  ------------  -------------"
-        "  -------------  -------  ----  -------",
+        "  -------------  -------  ----  -------  -------------",
         "events  append    SR500          1,234      1,237      346 kB           2         1,237        98.8 kB"
-        "              1        1     4     1.10",
+        "              1        1     4     1.10              -",
         "orders  merge     SR501             20          -           -           -            20          999 B"
-        "              -        1     -     0.70",
+        "              -        1     -     0.70           0.25",
         "total                            1,254      1,237      346 kB           2         1,257        99.8 kB"
-        "              1        2     4     1.80",
+        "              1        2     4     1.80           0.25",
     ]
     assert log_lines.receipts_table(tick()) == ["No table changed."]
 

@@ -42,6 +42,15 @@ def test_a_row_for_each_table_and_tick(tmp_path: Path) -> None:
     assert found[0]["as_of"] == AT
 
 
+def test_the_time_of_checks_is_in_the_row_of_the_model_s_own_table(tmp_path: Path) -> None:
+    """A hidden table's checksum counts there, too."""
+    made = result(1, "m__state_1", "m")
+    made = replace(made, nodes=tuple(replace(node, check_seconds=0.2) for node in made.nodes))
+    receipts.write(str(tmp_path), made, "duckdb", AT)
+
+    assert {row["table"]: row["check_seconds"] for row in rows(tmp_path)} == {"m__state_1": None, "m": 0.2}
+
+
 def test_requests_of_a_tick(tmp_path: Path) -> None:
     """A table of an older version has no column for them."""
     path = receipts.path_of(str(tmp_path))
@@ -50,7 +59,7 @@ def test_requests_of_a_tick(tmp_path: Path) -> None:
     assert [row["tick_requests"] for row in rows(tmp_path)] == [168, 168, None]
 
     shutil.rmtree(path)
-    delta_table.create(TableSpec("receipts", path, receipts.COLUMNS[:-1]))
+    delta_table.create(TableSpec("receipts", path, receipts.COLUMNS[:-2]))
     receipts.write(str(tmp_path), replace(result(3, "a"), requests=5), "duckdb", AT)
     assert [(row["tick"], "tick_requests" in row) for row in rows(tmp_path)] == [(3, False)]
     assert receipts.totals(str(tmp_path))[3].seconds == 0.5
