@@ -114,6 +114,7 @@ def closed(file: Any) -> str:
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
     import pyspark
+    from py4j import java_gateway, protocol
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     shipped = Path(pyspark.__file__).parent / "jars"
@@ -126,7 +127,13 @@ def store() -> Iterator[Store]:
     )  # fmt: skip
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
-        with moto_s3.running() as endpoint, s3_proxy.before(endpoint) as proxy:
+        with (
+            moto_s3.running() as endpoint,
+            s3_proxy.before(endpoint) as proxy,
+            pytest.MonkeyPatch.context() as patched,
+        ):
+            # A session of another test makes py4j ask that session's JVM about errors of all JVMs.
+            patched.setattr(java_gateway, "get_return_value", protocol.get_return_value)
             yield Store(gateway.jvm, proxy, endpoint)
     finally:
         gateway.shutdown()
