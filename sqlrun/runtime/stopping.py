@@ -11,6 +11,7 @@ import _thread
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ STOPPED = "sqlrun: interrupted"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Seconds from the stop until the process is killed.
 PATIENCE = 0.7
-# Seconds between two interrupts: one that arrives between two statements is lost.
+# Seconds between two interrupts: one that arrives between two statements, or in certain callbacks, is lost.
 AGAIN = 0.05
 # Seconds by which a statement that ignores interrupts may exceed twice its limit.
 OVERDUE = 60.0
@@ -61,8 +62,9 @@ class _Watch:
     def _forget(self) -> None:
         self.handled = self.heard = 0
         self.raised = False
+        self.last = signal.SIGINT
         self.grace: float | None = None
-        self.stop_at = self.end_at = float("inf")
+        self.stop_at = self.end_at = self.again_at = float("inf")
         self.at_once = False
         self.words = STOPPED
 
@@ -112,7 +114,7 @@ class _Watch:
         now = time.monotonic()
         with self.lock:
             ends = [max(each.end, now + AGAIN) if each.over else each.end for each in self.running]
-        soonest = min([self.stop_at, self.end_at, *ends], default=float("inf"))
+        soonest = min([self.stop_at, self.end_at, self.again_at, *ends], default=float("inf"))
         if self.at_once:
             soonest = min(soonest, now + AGAIN)
         return None if soonest == float("inf") else soonest - now
@@ -128,6 +130,9 @@ class _Watch:
                 self.stop(now)
                 if came == 1 and self.grace is not None:
                     _thread.interrupt_main(signal.SIGTERM)
+        if now >= self.again_at:
+            self.again_at = float("inf")
+            _thread.interrupt_main(self.last)
         if self.at_once and now >= self.end_at:
             leave(INTERRUPTED, self.words)
         self._interrupt(now)
@@ -136,11 +141,19 @@ class _Watch:
         """Stop everything: statements by interrupts, and the process after a delay."""
         self.at_once, self.stop_at, self.end_at = True, float("inf"), now + PATIENCE
 
-    def interrupt_main(self) -> None:
+    def interrupt_main(self, number: int) -> None:
         """Interrupt the main thread, once: a second exception would hit its cleanup."""
         if not self.raised:
-            self.raised = True
+            self.raised, self.last = True, signal.Signals(number)
             raise KeyboardInterrupt
+
+    def interrupt_again(self) -> None:
+        """Make the thread interrupt the main thread once more, because the exception was lost.
+
+        At once it would be lost, too: the main thread is still in the same callback.
+        """
+        self.raised, self.again_at = False, time.monotonic() + AGAIN
+        self.wake()
 
     def _interrupt(self, now: float) -> None:
         # The lock is held meanwhile: a late interrupt would hit the session's next statement.
@@ -160,6 +173,7 @@ class _Watch:
 
 
 _watch = _Watch()
+_print_unraisable = sys.unraisablehook
 
 
 def _forked() -> None:
@@ -231,6 +245,7 @@ def install() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _stop)
+    sys.unraisablehook = _lost
     _watch.listen()
 
 
@@ -248,12 +263,23 @@ def end_at_once() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """Handle a signal in the main thread."""
-    del number, frame
+    del frame
     watch = _watch
     watch.handled += 1
     watch.start()
     watch.wake()
-    watch.interrupt_main()
+    watch.interrupt_main(number)
+
+
+def _lost(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt again after Python has lost the exception: in a `__del__` or a callback of a weak reference.
+
+    Each import has such callbacks. Python would print a traceback and continue.
+    """
+    if unraisable.exc_type is KeyboardInterrupt and _watch.raised:
+        _watch.interrupt_again()
+    else:
+        _print_unraisable(unraisable)
 
 
 @contextmanager
@@ -274,7 +300,7 @@ def graceful(event: threading.Event, grace: float, notify: Callable[[str], None]
             watch.stop(time.monotonic())
         watch.wake()
         if watch.at_once:
-            watch.interrupt_main()
+            watch.interrupt_main(number)
             return
         event.set()
         notify(signal.Signals(number).name)

@@ -221,6 +221,40 @@ def test_a_signal_before_or_after_a_command_prints_one_line(where: str, sent: si
         assert process.stderr.read().strip() == "sqlrun: interrupted"
 
 
+LOST = """\
+import os, signal, sys, weakref
+from sqlrun.__main__ import run
+from sqlrun.commands import build
+
+class Thing:
+    pass
+
+def lose(*given, **more):
+    thing = Thing()
+    kept = weakref.ref(thing, lambda _: [os.kill(os.getpid(), number), *range(1000)])
+    del thing
+    import time
+    time.sleep(60)
+
+number = signal.Signals[sys.argv.pop()]
+build.list_nodes = lose
+run()
+"""
+
+
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+def test_a_signal_in_a_callback_that_loses_exceptions_ends_a_command(sent: str) -> None:
+    """Python prints such an exception with a traceback and continues. Each import has such a callback."""
+    began = time.monotonic()
+    found = subprocess.run(
+        [sys.executable, "-c", LOST, "ls", sent], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+
+    assert (found.returncode, found.stdout) == (130, "")
+    assert found.stderr.strip() == "sqlrun: interrupted"
+    assert time.monotonic() - began < SECONDS
+
+
 SWALLOWED = """\
 import os, signal, sys
 from sqlrun.cli.main import main
