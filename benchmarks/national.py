@@ -103,6 +103,7 @@ class Platform:
         self.process = Resident(argv, folder, {"PYTHONPATH": str(ROOT)}, 1800, folder / "said.log")
         self._files: list[Path] = []
         self._kept = 3
+        self._drawn: dict[str, tuple[int, Path]] = {}
         self.done = 0
 
     def land_ahead(self, after: datetime, until: datetime) -> tuple[int, Spent]:
@@ -124,10 +125,29 @@ class Platform:
         self._files = self._files[-self._kept :]
         return lines, spent
 
+    def draw_next(self, ticks: int) -> None:
+        """Draw the lines of the next ticks, which takes both cores for a while: pages shouldn't wait for that."""
+        (self.folder / "drawn").mkdir(exist_ok=True)
+        after = self.until
+        for _ in range(ticks):
+            until = after + timedelta(seconds=STEP)
+            file = self.folder / "drawn" / _name(until)
+            self._drawn[file.name] = self.orders.write(after, until, file), file
+            after = until
+
+    @property
+    def until(self) -> datetime:
+        """Return the time of the last tick of the measured day or after it."""
+        return DAY + timedelta(seconds=STEP * (self.done - self.country.days))
+
     def _arrived(self, after: datetime, until: datetime) -> tuple[int, Path]:
-        file = self.data / f"orders-{until:%Y%m%dT%H%M%S}.jsonl"
+        file = self.data / _name(until)
         self._files.append(file)
-        return self.orders.write(after, until, file), file
+        if file.name not in self._drawn:
+            return self.orders.write(after, until, file), file
+        lines, drawn = self._drawn.pop(file.name)
+        drawn.touch()
+        return lines, drawn.rename(file)
 
     def _asked(self, **request: str) -> Spent:
         before = self.process.so_far()
@@ -149,6 +169,10 @@ class Platform:
     def close(self) -> None:
         self.process.close()
         self.orders.close()
+
+
+def _name(until: datetime) -> str:
+    return f"orders-{until:%Y%m%dT%H%M%S}.jsonl"
 
 
 def say(text: str) -> None:
@@ -297,6 +321,7 @@ def serve(platform: Platform, options: argparse.Namespace) -> None:
             stop = threading.Event()
             ticking = threading.Thread(target=ticks_beside, args=(platform, stop, options.every))
             if beside:
+                platform.draw_next(1 + int(options.seconds / options.every))
                 ticking.start()
             ours, theirs = multiprocessing.Pipe(False)
             arguments = (port, ids, options.connections, options.rate, options.seconds, theirs)
@@ -329,8 +354,7 @@ def ticks_beside(platform: Platform, stop: threading.Event, every: float) -> Non
     """Run further ticks, one at a time, until `stop` is set."""
     while not stop.is_set():
         began = time.monotonic()
-        after = DAY + timedelta(seconds=STEP * (platform.done - platform.country.days))
-        platform.tick(after, after + timedelta(seconds=STEP))
+        platform.tick(platform.until, platform.until + timedelta(seconds=STEP))
         stop.wait(max(0.0, every - (time.monotonic() - began)))
 
 

@@ -6,9 +6,10 @@ import gc
 import sys
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
-from sqlrun.serve import command
+from sqlrun.serve import command, snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +36,16 @@ def test_a_collection_traverses_few_objects_while_the_server_runs(monkeypatch: p
     command._run(object(), None)  # type: ignore[arg-type]
 
     assert seen == [(1_000, True)]
+
+
+@pytest.mark.parametrize("lengths", [[], [3], [2, 0, 4]])
+def test_a_table_in_one_piece_has_the_same_rows_and_its_parts_are_freed(lengths: list[int]) -> None:
+    schema = pa.schema([("id", pa.string())])
+    parts = [pa.record_batch([[f"r{n}" for n in range(length)]], schema=schema) for length in lengths]
+    given = [pa.Table.from_batches(parts, schema)]
+    expected = given[0].to_pylist()
+
+    made = snapshot._in_one_piece(given)
+
+    assert given == [] and made.to_pylist() == expected
+    assert made.schema == schema and made["id"].num_chunks <= 1
