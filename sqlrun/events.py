@@ -72,7 +72,8 @@ class StageReceipt:
     `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` explains a choice made for this tick.
     `path` is the table's, relative to the warehouse; `engine` the one that wrote it, if there was a choice. `counts`:
     of a landing, without the texts of lines that have a column tagged pii. `lines`: the sums of all lines that landed
-    since the published tick. `complete`: of a landing that takes whole transactions, until where.
+    since the published tick. `complete`: of a landing that takes whole transactions, until where. `check_seconds`: of a
+    model's own table, the time of its checks, measures and checksums; None of others.
     """
 
     table: str
@@ -88,6 +89,7 @@ class StageReceipt:
     counts: LineCounts = UNKNOWN_LINES
     lines: LineSums = NO_SUMS
     complete: CompleteTo | None = None
+    check_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class NodeResult:
     """The result of one model, seed or landing of a tick. `kind`: seed, landing, or the strategy.
 
     `reasons` count quarantined lines, `dropped` the lines that a landing left out. `follow` is the number of check
-    results that are reported with it. `check_seconds`: the part of `seconds` for its checks, measures and checksums.
+    results that are reported with it.
     """
 
     index: int
@@ -111,7 +113,6 @@ class NodeResult:
     reasons: tuple[tuple[str, int], ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     follow: int = 0
-    check_seconds: float = 0.0
 
     @property
     def lines(self) -> LineSums:

@@ -97,7 +97,8 @@ def read(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Cha
     """Return what commits changed: read at once, unless it is too large to hold."""
     if delta_table.rows_changed(context.plan.tables[model.name].spec.path, commits) <= LARGE:
         most = 2 * LARGE  # an updated row occurs twice
-        function = _function(context, model)
+        before = checksums.continuable(context.plan.tables[model.name].state, context.reader.dialect)
+        function = None if before is None else before.function
         found = context.reader.query(*_all(context, model, commits, most + 1, function))
         if found.num_rows <= most:
             return _split(found, [column.name for column in model.own.public], commits, function)
@@ -111,7 +112,10 @@ def _names(context: TickContext, model: Compiled) -> str:
 def _all(
     context: TickContext, model: Compiled, commits: tuple[int, ...], most: int, function: str | None
 ) -> tuple[str, tuple[Relation, ...]]:
-    """Return a query of everything about a change, hidden columns and deleted rows included."""
+    """Return a query of everything about a change, hidden columns and deleted rows included.
+
+    `function`: the hash function of rows' numbers; None leaves them out, if this tick can't continue the checksum.
+    """
     table, dialect = context.plan.tables[model.name], context.reader.dialect
     items = [_names(context, model), WEIGHT]
     if table.where:
@@ -125,16 +129,8 @@ def _all(
     return f"select {', '.join(items)} from feed limit {most}", (changes,)
 
 
-def _function(context: TickContext, model: Compiled) -> str | None:
-    """Return the hash function of the table's checksum; None if this tick can't continue it."""
-    before = context.plan.tables[model.name].state
-    if before is None or not checksums.may_continue(before, context.reader.dialect):
-        return None
-    return checksums.read(before.checksum).function
-
-
 def _split(found: pa.Table, public: list[str], commits: tuple[int, ...], function: str | None) -> Change:
-    """Split the rows of a change into the parts of a `Change`; `function`: the hash function of their numbers."""
+    """Split the rows of a change into the parts of a `Change`; `function`: that of their numbers."""
     import pyarrow.compute as pc
 
     came = pc.greater(found.column(WEIGHT), scalar(0))

@@ -80,12 +80,13 @@ def number(columns: Iterable[StoredColumn], function: str, dialect: Dialect) -> 
     return row_hash.number(columns, dialect) if function == PORTABLE else row_hash.duckdb_number(columns)
 
 
-def may_continue(before: TableState | None, dialect: Dialect) -> bool:
-    """Return whether an engine can add to a table's checksum: there is one, by a hash function that the engine has."""
-    if before is None or not before.checksum:
-        return False
-    function = read(before.checksum).function
-    return function == PORTABLE or (dialect == "duckdb" and function == duckdb_function())
+def continuable(state: TableState | None, dialect: Dialect) -> Checksum | None:
+    """Return a table's recorded checksum if the engine can add to it; None if there is none, or by another function."""
+    if state is None or not state.checksum:
+        return None
+    recorded = read(state.checksum)
+    has_function = recorded.function == PORTABLE or (dialect == "duckdb" and recorded.function == duckdb_function())
+    return recorded if has_function else None
 
 
 NOTHING: Mapping[str, Checksum | None] = MappingProxyType({})
@@ -113,11 +114,11 @@ def after(context: TickContext, name: str, added: Checksum | None = None) -> Che
         return read(before.checksum).plus(added)
     commits = context.commits(name, before.version, now.version) if before is not None else ()
     engine = _engine(context, delta_table.rows_changed(path, commits) if commits else 0)
-    if before is None or not may_continue(before, engine.dialect):
+    recorded = continuable(before, engine.dialect)
+    if recorded is None:
         engine = _engine(context, delta_table.rows_at(path, now.version))
         whole = Relation("summed", path, columns, "new", version=now.version)
         return _added_up(engine, whole, duckdb_function() if engine.dialect == "duckdb" else PORTABLE)
-    recorded = read(before.checksum)
     if not commits:
         return recorded
     changes = Relation("summed", path, columns, "changes", commits=commits)
@@ -172,7 +173,7 @@ def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Ite
 
 def _found(warehouse: str, name: str, state: TableState) -> Found:
     recorded = read(state.checksum)
-    if not may_continue(state, "duckdb"):
+    if continuable(state, "duckdb") is None:
         return Found(name, recorded, None, OTHER_DUCKDB)
     path = f"{warehouse}/{state.path}"
     try:

@@ -340,17 +340,17 @@ def receipts_table(result: TickResult) -> list[str]:
     stages = [stage for node in result.nodes for stage in node.stages]
     if not stages:
         return ["No table changed."]
-    costs = [_costs(node, stage) for node in result.nodes for stage in node.stages]
+    costs = [_costs(stage) for stage in stages]
     sums = [_sum(column) for column in zip(*costs, strict=True)]
     cells = [[s.table, s.strategy, s.reason, *_cost_cells(c)] for s, c in zip(stages, costs, strict=True)]
     lines = aligned(header, [*cells, ["total", "", "", *_cost_cells(sums)]], "<<<" + ">" * len(sums))
     return lines if result.requests is None else [*lines, f"{counted(result.requests, 'request')} to the object store"]
 
 
-def _costs(node: NodeResult, stage: StageReceipt) -> list[float | None]:
-    r, checks = stage.receipt, node.check_seconds if stage.table == node.name else None
+def _costs(stage: StageReceipt) -> list[float | None]:
+    r = stage.receipt
     read, written = (r.rows_read, r.bytes_read, r.files_read), (r.rows_written, r.bytes_written, r.files_written)
-    return [stage.rows_changed, *read, *written, r.commits, r.jobs, r.seconds, checks]
+    return [stage.rows_changed, *read, *written, r.commits, r.jobs, r.seconds, stage.check_seconds]
 
 
 def _sum(column: Iterable[float | None]) -> float | None:

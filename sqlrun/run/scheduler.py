@@ -406,10 +406,10 @@ def _checked(
     except EngineError as error:
         failed = replace(kept, message=_explained(context, model, error))
         return _result(failed, model.name), NOTHING
-    kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=said.rows, note=note)))
     seconds = time.perf_counter() - started
-    result = _result(replace(kept, seconds=kept.seconds + seconds), model.name, rows=said.rows, reasons=said.reasons)
-    return replace(result, check_seconds=seconds), said
+    own = replace(kept.stages[-1], rows_changed=said.rows, note=note, check_seconds=seconds)
+    kept = replace(kept, seconds=kept.seconds + seconds, stages=(*kept.stages[:-1], own))
+    return _result(kept, model.name, rows=said.rows, reasons=said.reasons), said
 
 
 def _drifted(context: TickContext, model: Compiled) -> str:

@@ -230,7 +230,7 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
             **_checks(result, stage.table),
             **{name: getattr(stage.receipt, name) for name in COSTS},
             "tick_requests": result.requests,
-            "check_seconds": node.check_seconds if stage.table == node.name else None,
+            "check_seconds": stage.check_seconds,
         }
         for node in result.nodes
         for stage in node.stages

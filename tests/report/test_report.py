@@ -250,10 +250,11 @@ def test_when_quiet_a_failure_keeps_its_details_and_a_warning_is_left_out() -> N
 def test_receipts_add_up() -> None:
     events = StageReceipt("events", "append", "SR500", 1234, 3, Receipt(1.1, 1237, 345678, 2, 1237, 98765, 1, 4, 1))
     orders = StageReceipt(
-        "orders", "merge", "SR501", 20, 3, Receipt(0.7, rows_written=20, bytes_written=999, commits=1)
-    )
+        "orders", "merge", "SR501", 20, 3, Receipt(0.7, rows_written=20, bytes_written=999, commits=1),
+        check_seconds=0.25,
+    )  # fmt: skip
 
-    both = node("merge", "orders", stages=(events, orders), check_seconds=0.25)
+    both = node("merge", "orders", stages=(events, orders))
     assert log_lines.receipts_table(tick(both)) == [
         "table   strategy  reason  rows changed  rows read  bytes read  files read  rows written  bytes written"
         "  files written  commits  jobs  seconds  check seconds",

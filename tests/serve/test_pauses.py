@@ -42,10 +42,9 @@ def test_a_collection_traverses_few_objects_while_the_server_runs(monkeypatch: p
 def test_a_table_in_one_piece_has_the_same_rows_and_its_parts_are_freed(lengths: list[int]) -> None:
     schema = pa.schema([("id", pa.string())])
     parts = [pa.record_batch([[f"r{n}" for n in range(length)]], schema=schema) for length in lengths]
-    given = [pa.Table.from_batches(parts, schema)]
-    expected = given[0].to_pylist()
+    expected = pa.Table.from_batches(parts, schema).to_pylist()
 
-    made = snapshot._in_one_piece(given)
+    made = snapshot._in_one_piece(parts, schema)
 
-    assert given == [] and made.to_pylist() == expected
+    assert parts == [] and made.to_pylist() == expected
     assert made.schema == schema and made["id"].num_chunks <= 1

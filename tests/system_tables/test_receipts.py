@@ -45,7 +45,9 @@ def test_a_row_for_each_table_and_tick(tmp_path: Path) -> None:
 def test_the_time_of_checks_is_in_the_row_of_the_model_s_own_table(tmp_path: Path) -> None:
     """A hidden table's checksum counts there, too."""
     made = result(1, "m__state_1", "m")
-    made = replace(made, nodes=tuple(replace(node, check_seconds=0.2) for node in made.nodes))
+    (node,) = made.nodes
+    stages = (node.stages[0], replace(node.stages[1], check_seconds=0.2))
+    made = replace(made, nodes=(replace(node, stages=stages),))
     receipts.write(str(tmp_path), made, "duckdb", AT)
 
     assert {row["table"]: row["check_seconds"] for row in rows(tmp_path)} == {"m__state_1": None, "m": 0.2}
