@@ -13,6 +13,8 @@ from functools import reduce
 
 from sqlglot import exp
 
+from sqlrun.transpile.trees import operands
+
 MOST_DIGITS = 38
 # Minimum scale that a division or a product keeps when 38 digits aren't enough for all.
 LEAST_SCALE = 6
@@ -311,9 +313,12 @@ def span(node: exp.Expr) -> str | None:
         case exp.Paren() | exp.Neg():
             return span(node.this)
         case exp.Add() | exp.Sub():
-            spans = {span(node.this), span(node.expression)}
-            if None in spans:
-                return None
+            spans = set()
+            for operand in operands(node, exp.Add, exp.Sub):
+                found = span(operand)
+                if found is None:
+                    return None
+                spans.add(found)
             return spans.pop() if len(spans) == 1 else OF_TIMES if spans == {OF_DAYS, OF_TIMES} else ""
         case exp.Cast() if isinstance(node.to.this, exp.Interval) or node.to.this == exp.DType.INTERVAL:
             return ""

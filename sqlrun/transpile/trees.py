@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import TypeVar
 
@@ -41,6 +42,21 @@ def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     if isinstance(tree, exp.Column):  # most trees are columns, with identifiers alone below them
         return isinstance(tree, kinds)
     return any(isinstance(node, kinds) for node in nodes(tree))
+
+
+def operands(tree: exp.Expr, *operators: type[exp.Binary]) -> Iterator[exp.Expr]:
+    """Yield the operands of a chain such as `a + b - c`, the last one first.
+
+    A chain is as deep as it is long, and the parser accepts any length: a recursive function can't follow it.
+
+    >>> from sqlglot import parse_one
+    >>> [operand.sql() for operand in operands(parse_one("a + 2 * b - c"), exp.Add, exp.Sub)]
+    ['c', '2 * b', 'a']
+    """
+    while isinstance(tree, operators):
+        yield tree.expression
+        tree = tree.this
+    yield tree
 
 
 def may_be_variable(identifier: exp.Expr) -> bool:
