@@ -322,7 +322,8 @@ def test_tests_of_macros_are_selected_with_calling_models(tmp_path: Path) -> Non
             "`columns` repeats the contract of ref('sums')",
         ),
         ("{name: a, model: sums, expect: {format: csv, rows: ''}}", "the CSV is empty"),
-        ("{name: a, model: sums, expect: {format: csv, rows: 'id,ID'}}", "unknown column `ID`"),
+        ("{name: a, model: sums, expect: {format: csv, rows: 'id,ID'}}", "duplicate column `ID`"),
+        ("{name: a, model: sums, expect: {format: csv, rows: 'id,IDS'}}", "unknown column `IDS`"),
         ("{name: a, model: sums, config: {enabled: maybe}, expect: {rows: []}}", "`enabled` must be true or false"),
     ],
 )
