@@ -214,6 +214,16 @@ def test_a_wrong_field_after_a_quoted_line_break_has_its_place():
     assert [problem.place for problem in problems] == [Place("seeds/a.csv", 4, 8)]
 
 
+@pytest.mark.parametrize(
+    ("header", "place"),
+    [("ID,Name", None), ("id,nam", 4), ("name,id", 1), ("id", 1), ("id,name,more", 9), ("ID,Nàme", 4)],
+)
+def test_the_header_of_a_seed_names_its_columns_in_any_case(header, place):
+    _, problems = rows(f"{header}\n", column("id", "int"), column("name", "string"))
+
+    assert [problem.place.column for problem in problems] == ([place] if place else [])
+
+
 def test_a_hopeless_seed_is_reported_in_a_few_lines():
     _, problems = rows("a\n" + "x\n" * 5000, column("a", "int"))
 
