@@ -233,8 +233,8 @@ def _url(reader: Reader, top: dict[str, object], text: str, engine: str) -> str:
             f"Schemes: {', '.join(f'{scheme}://' for scheme in urls.KINDS)}. Or mount the store, and name the folder."
         )
         reader.problem("SR790", place, message, hint)
-    elif wrong := urls.fault(url):
-        hint = "Write scheme://bucket/prefix; letters, digits, blanks and most punctuation are allowed."
+    elif wrong := urls.fault(text):
+        hint = "Write scheme://bucket/prefix. A prefix may have letters, digits, blanks and most punctuation."
         reader.problem("SR790", place, f"the warehouse `{written}` can't be used: {wrong}", hint)
     elif engine in ("spark", "auto") and urls.kind_of(url) != "s3":
         message = f"the warehouse `{written}` is on a store that `engine: {engine}` can't write safely: only S3 is"
@@ -253,6 +253,8 @@ def _storage(reader: Reader, top: dict[str, object], warehouse: str) -> dict[str
     if not isinstance(node, dict):
         reader.problem("SR103", place, "`storage` must be a mapping", "storage: {region: eu-central-1}")
         return {}
+    if urls.is_url(warehouse) and not kind:
+        return {}  # the warehouse is reported
     if not kind:
         message = "`storage` has options of an object store, but the warehouse is a folder"
         reader.problem("SR790", place, message, "Remove `storage`, or name a URL: warehouse: s3://bucket/prefix")

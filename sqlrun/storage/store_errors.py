@@ -12,8 +12,12 @@ STATUS = re.compile(r"status code: (\d{3})")
 CODE = re.compile(r"<Code>(\w+)</Code>")
 # What the library says of an endpoint without TLS.
 INSECURE = re.compile(r"http://\S+ .*builder error")
-# What the library says of credentials that it can't read, and of a token that it doesn't get for them.
-WITHOUT_CREDENTIALS = re.compile(r"service account file|credential error|performing token request", re.IGNORECASE)
+# What the library says of credentials that it can't read, of a token that it doesn't get for them, and of a cloud
+# machine's own service, which it asks if the environment has none.
+WITHOUT_CREDENTIALS = re.compile(
+    r"service account file|credential error|performing token request|//169\.254\.|account must be specified",
+    re.IGNORECASE,
+)
 # Signs of an answer that broke off, and of an upload in parts whose end is repeated after the store had carried it out.
 LOST = ("response body", "IncompleteBody", "NoSuchUpload", "InvalidBlockList")
 # Answers of a store that is busy, or that did not say whether it did what was asked.

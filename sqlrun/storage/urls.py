@@ -11,6 +11,8 @@ SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 KINDS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "az": "azure", "azure": "azure", "abfs": "azure", "abfss": "azure"}
 # delta-rs decodes a `%` of a prefix twice; a URL ends its path at `?` and `#`.
 FORBIDDEN = re.compile(r"[%?#\\\x00-\x1f\x7f]")
+# Of a bucket, or a container with its account: more than any store allows.
+BUCKET = re.compile(r"[A-Za-z0-9._@-]+")
 
 
 def is_url(path: str) -> bool:
@@ -53,8 +55,11 @@ def fault(url: str) -> str:
 
     >>> fault("s3://bucket/wärehouse 1"), fault("s3:///a"), fault("s3://bucket/50%")
     ('', 'it names no bucket', 'it contains `%`')
+    >>> fault("s3://my bucket/a"), fault("abfss://files@account.dfs.core.windows.net/a")
+    ("a bucket's name has only letters, digits, `.`, `_` and `-`", '')
     """
-    if not root_of(url).partition("://")[2]:
+    bucket = root_of(url).partition("://")[2]
+    if not bucket:
         return "it names no bucket"
     path = normal(url).partition("://")[2]
     if found := FORBIDDEN.search(path):
@@ -62,6 +67,8 @@ def fault(url: str) -> str:
         return f"it contains `{sign if sign.isprintable() else f'U+{ord(sign):04X}'}`"
     if any(part in (".", "..") for part in path.split("/")):
         return "it contains a segment `.` or `..`"
+    if not BUCKET.fullmatch(bucket):
+        return "a bucket's name has only letters, digits, `.`, `_` and `-`"
     return ""
 
 

@@ -61,6 +61,23 @@ def test_a_value_from_the_environment_is_never_shown(tmp_path, monkeypatch, line
     assert "${SECRET}" in str(caught.value) and "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("s3:///lake/a", "names no bucket"),
+        ("s3://my lake/a", "a bucket's name has only letters"),
+        ("hdfs://lake/a", "neither a folder nor on a known object store"),
+    ],
+)
+def test_a_warehouse_that_no_store_has_is_one_problem(tmp_path, url, message):
+    text = f"engine: duckdb\nwarehouse: {url}\nstorage: {{region: eu-central-1}}\n"
+
+    with pytest.raises(ProjectError, match=message) as caught:
+        profile.load(write(tmp_path, text), "own")
+
+    assert [problem.code for problem in caught.value.problems] == ["SR790"]
+
+
 @pytest.mark.parametrize("folder", [".", "..", "/", "models/..", "'${NOTHING}'"])
 def test_a_warehouse_never_holds_the_project(tmp_path, monkeypatch, folder):
     monkeypatch.setenv("NOTHING", "")

@@ -167,3 +167,29 @@ def test_credentials_of_google_that_cannot_be_read(
 )
 def test_no_token_from_google(message: str) -> None:
     assert str(store_errors.explained("gs://lake/a", OSError(message))).startswith("SR792 gs://lake/a")
+
+
+@pytest.mark.parametrize(
+    ("url", "message", "variable"),
+    [
+        (
+            "s3://lake/a",
+            "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 2s, after 2 retries - "
+            "HTTP error: error sending request",
+            "AWS_ACCESS_KEY_ID",
+        ),
+        (
+            "s3://lake/a",
+            "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 1ms - Server returned "
+            "non-2xx status code: 403 Forbidden: denied",
+            "AWS_ACCESS_KEY_ID",
+        ),
+        ("az://lake/a", "Generic MicrosoftAzure error: Account must be specified", "AZURE_STORAGE_ACCOUNT_NAME"),
+    ],
+)
+def test_an_environment_without_credentials(url: str, message: str, variable: str) -> None:
+    """The library then asks the service that a cloud's own machines have, and reports that one's answer."""
+    error = str(store_errors.explained(url, OSError(message)))
+
+    assert error.startswith(f"SR792 {url}: there are no valid credentials")
+    assert f"Set {variable}" in error
