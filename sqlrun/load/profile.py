@@ -253,11 +253,10 @@ def _storage(reader: Reader, top: dict[str, object], warehouse: str) -> dict[str
     if not isinstance(node, dict):
         reader.problem("SR103", place, "`storage` must be a mapping", "storage: {region: eu-central-1}")
         return {}
-    if urls.is_url(warehouse) and not kind:
-        return {}  # the warehouse is reported
     if not kind:
-        message = "`storage` has options of an object store, but the warehouse is a folder"
-        reader.problem("SR790", place, message, "Remove `storage`, or name a URL: warehouse: s3://bucket/prefix")
+        if warehouse and not urls.is_url(warehouse):  # otherwise the warehouse has a problem of its own
+            message = "`storage` has options of an object store, but the warehouse is a folder"
+            reader.problem("SR790", place, message, "Remove `storage`, or name a URL: warehouse: s3://bucket/prefix")
         return {}
     for key in node:
         wrong, hint = store_options.fault(kind, str(key))

@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 
 from sqlrun.errors import Place, Problem
+from sqlrun.load.yaml_reader import spelled
 from sqlrun.project import Column, Seed
 from sqlrun.runtime.clock import parse_time
 from sqlrun.runtime.text_table import counted
@@ -126,13 +127,12 @@ def _value(text: str | None, column: Column) -> object:
 
 
 def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: _Sheet) -> bool:
-    """Return whether the header has the contract's columns in order; Spark ignores the case of names."""
-    names, header = [column.name for column in columns], [field.text or "" for field in record]
-    equal = [one.lower() == other.lower() for one, other in zip(header, names, strict=False)]
-    if all(equal) and len(header) == len(names):
+    written, names = [field.text or "" for field in record], [column.name for column in columns]
+    header = [spelled(name, names) for name in written]
+    if header == names:
         return True
-    at = equal.index(False) if False in equal else len(header) - 1
-    message = f"the header is `{','.join(header)}`, but the contract's columns are `{','.join(names)}`"
+    at = next((i for i, (a, b) in enumerate(zip(header, names, strict=False)) if a != b), len(header) - 1)
+    message = f"the header is `{','.join(written)}`, but the contract's columns are `{','.join(names)}`"
     sheet.wrong(1, record[at].column, message, "Write the same columns in the same order in both files.")
     return False
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlrun.transpile import decimals as duckdb_decimals
 from sqlrun.transpile import spark_types
 from sqlrun.transpile.templates import number, piece, text
-from sqlrun.transpile.trees import operands
+from sqlrun.transpile.trees import chained
 
 # A text in a message, of which the beginning suffices to find it.
 _SHOWN = "left(cast(arg_x as varchar), 60)"
@@ -79,7 +79,7 @@ def is_whole(node: exp.Expr) -> bool:
         case exp.Cast():
             return node.to.this in _WHOLE
         case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Mod():
-            return all(map(is_whole, operands(node, exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod)))
+            return all(map(is_whole, chained(node, exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod)))
         case exp.Anonymous():
             return node.name.lower() in _COUNTING
         case _:
@@ -96,7 +96,7 @@ def is_double(node: exp.Expr) -> bool:
         case exp.Cast():
             return node.to.is_type("double", "float")
         case exp.Add() | exp.Sub() | exp.Mul():
-            return any(map(is_double, operands(node, exp.Add, exp.Sub, exp.Mul)))
+            return any(map(is_double, chained(node, exp.Add, exp.Sub, exp.Mul)))
         case exp.Bracket() if isinstance(node.this, exp.Anonymous) and node.this.name == "list_transform":
             return is_double(node.this.expressions[1].this)
         case exp.Div() | exp.Avg():
@@ -113,7 +113,7 @@ def is_date(node: exp.Expr) -> bool:
         case exp.Cast():
             return node.to.is_type("date")
         case exp.Add() | exp.Sub():
-            *days, start = operands(node, exp.Add, exp.Sub)
+            *days, start = chained(node, exp.Add, exp.Sub)
             return is_date(start) and all(map(is_whole, days))
         case _:
             return False

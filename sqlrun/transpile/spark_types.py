@@ -13,7 +13,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from sqlrun.transpile.trees import operands
+from sqlrun.transpile.trees import chained
 
 MOST_DIGITS = 38
 # Minimum scale that a division or a product keeps when 38 digits aren't enough for all.
@@ -314,7 +314,7 @@ def span(node: exp.Expr) -> str | None:
             return span(node.this)
         case exp.Add() | exp.Sub():
             spans = set()
-            for operand in operands(node, exp.Add, exp.Sub):
+            for operand in chained(node, exp.Add, exp.Sub):
                 found = span(operand)
                 if found is None:
                     return None

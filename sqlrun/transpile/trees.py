@@ -44,13 +44,13 @@ def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     return any(isinstance(node, kinds) for node in nodes(tree))
 
 
-def operands(tree: exp.Expr, *operators: type[exp.Binary]) -> Iterator[exp.Expr]:
+def chained(tree: exp.Expr, *operators: type[exp.Binary]) -> Iterator[exp.Expr]:
     """Yield the operands of a chain such as `a + b - c`, the last one first.
 
     A chain is as deep as it is long, and the parser accepts any length: a recursive function can't follow it.
 
     >>> from sqlglot import parse_one
-    >>> [operand.sql() for operand in operands(parse_one("a + 2 * b - c"), exp.Add, exp.Sub)]
+    >>> [operand.sql() for operand in chained(parse_one("a + 2 * b - c"), exp.Add, exp.Sub)]
     ['c', '2 * b', 'a']
     """
     while isinstance(tree, operators):

@@ -62,20 +62,21 @@ def test_a_value_from_the_environment_is_never_shown(tmp_path, monkeypatch, line
 
 
 @pytest.mark.parametrize(
-    ("url", "message"),
+    ("url", "code", "message"),
     [
-        ("s3:///lake/a", "names no bucket"),
-        ("s3://my lake/a", "a bucket's name has only letters"),
-        ("hdfs://lake/a", "neither a folder nor on a known object store"),
+        ("s3:///lake/a", "SR790", "names no bucket"),
+        ("s3://my lake/a", "SR790", "a bucket's name has only letters"),
+        ("hdfs://lake/a", "SR790", "neither a folder nor on a known object store"),
+        ("${NOTHING}", "SR132", "the environment variable `NOTHING` is not set"),
     ],
 )
-def test_a_warehouse_that_no_store_has_is_one_problem(tmp_path, url, message):
+def test_a_wrong_warehouse_with_options_of_a_store_is_one_problem(tmp_path, url, code, message):
     text = f"engine: duckdb\nwarehouse: {url}\nstorage: {{region: eu-central-1}}\n"
 
     with pytest.raises(ProjectError, match=message) as caught:
         profile.load(write(tmp_path, text), "own")
 
-    assert [problem.code for problem in caught.value.problems] == ["SR790"]
+    assert [problem.code for problem in caught.value.problems] == [code]
 
 
 @pytest.mark.parametrize("folder", [".", "..", "/", "models/..", "'${NOTHING}'"])
